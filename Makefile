@@ -1,0 +1,50 @@
+# Everything here needs GNU make 3.81 or newer and Python 3.11 to 3.13; `make setup` gets the rest.
+# All paths are relative, so that the project may lie in a directory with spaces in its name.
+
+PYTHON ?= python3
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+ARGS =
+
+VENV := .venv
+IN_VENV := $(VENV)/bin/python
+STAMP := $(VENV)/made-with
+
+# The environment stays as it is until PYTHON= names another interpreter than the one it was made with.
+ifneq ($(origin PYTHON),file)
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(PYTHON))
+.PHONY: $(STAMP)
+endif
+endif
+
+.PHONY: help setup run test lint bench lock clean
+
+help: ## list the targets
+	@echo 'Usage: make TARGET [PYTHON=python3.12] [ARGS="more arguments"]'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## make .venv from the locked, hashed requirements (done once; the other targets ask for it)
+
+$(STAMP): requirements.txt requirements-dev.txt
+	@sh tools/setup.sh "$(PYTHON)" $(VENV) requirements-dev.txt "$(TORCH_INDEX)"
+	@printf '%s\n' "$(PYTHON)" > $@
+
+run: $(STAMP) ## train, interrupt, resume and compare all 35 combinations; artifacts go to results/
+	$(IN_VENV) experiment.py run --output-dir results $(ARGS)
+
+test: $(STAMP) ## run the test suite
+	$(IN_VENV) -m pytest $(ARGS)
+
+lint: $(STAMP) ## check style, format and types
+	$(IN_VENV) -m ruff check .
+	$(IN_VENV) -m ruff format --check .
+	$(IN_VENV) -m mypy
+
+bench: $(STAMP) ## measure speed and memory, each figure beside its bound
+	$(IN_VENV) tests/bench.py $(ARGS)
+
+lock: $(STAMP) ## compile requirements*.in into requirements*.txt (ARGS=--upgrade takes newer versions)
+	$(IN_VENV) tools/lock.py $(ARGS)
+
+clean: ## remove the environment, results, reports and caches
+	rm -rf $(VENV) results report build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
