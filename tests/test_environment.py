@@ -181,15 +181,20 @@ class TestMakeLock:
             }
 
     def test_a_second_time_changes_nothing_though_newer_versions_came_out(self, project: Path) -> None:
-        """A locked version is kept until an upgrade is asked for."""
+        """A locked version is kept until an upgrade is asked for, and an unchanged file keeps its time for make."""
         first = self.lock(project)
+        times = [(project / lock).stat().st_mtime_ns for lock in LOCKS]
         for name in ["filelock", "hypothesis"]:
             self.publish(project.parent, name, "9999.1")
 
-        again, upgraded = self.lock(project), self.lock(project, "--upgrade")
+        again = self.lock(project)
+        times_again = [(project / lock).stat().st_mtime_ns for lock in LOCKS]
+        upgraded = self.lock(project, "--upgrade")
 
         newer = [{entry.name for entry in upgraded[lock] if str(entry.specifier) == "==9999.1"} for lock in LOCKS]
         assert again == first
+        assert times_again == times
+        assert all((project / lock).stat().st_mtime_ns > time for lock, time in zip(LOCKS, times, strict=True))
         assert newer == [{"filelock"}, {"filelock", "hypothesis"}]
 
     def test_a_corrected_list_of_torch_wheels_takes_effect(self, project: Path) -> None:

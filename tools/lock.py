@@ -9,6 +9,7 @@ PyPI's plain Linux wheel drags in several GB of CUDA. So the resolver is shown a
 ``pyproject.toml``, so that it opens none.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,12 @@ def compile_requirements(name: str, torch_index: Path, *options: str) -> int:
     # Locked hashes are kept like locked versions, but torch's follow the list.
     command += ["--index", torch_index.as_uri(), "--upgrade-package", "torch"]
     command += [*options, f"{name}.in"]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    lock = ROOT / f"{name}.txt"
+    before = (lock.stat().st_mtime_ns, lock.read_bytes()) if lock.exists() else None
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if before and lock.read_bytes() == before[1]:
+        os.utime(lock, ns=(before[0], before[0]))  # or make would set up the same environment once more
+    return status
 
 
 def main(options: list[str]) -> int:
