@@ -1606,7 +1606,7 @@ def run_experiment(
     scenarios: Iterable[str] = SCENARIOS,
     cfg: ExperimentConfig | None = None,
 ) -> dict[str, Any]:
-    """Evaluate all scenarios of all seeds, print a line for each as it comes, and publish the six artifacts.
+    """Evaluate, with a line for each seed and scenario as it comes; publish the six artifacts; print the checks.
 
     Args:
         output_dir: made when missing; an earlier set in it stays until the new one is complete.
@@ -1659,6 +1659,7 @@ def run_experiment(
             write_text(staging / "environment.json", to_json(runtime_environment()) + "\n")
             write_text(staging / "checkpoint-schema.json", to_json(checkpoint_claims()) + "\n")
             write_text(staging / SUMMARY_FILE, to_json(summary) + "\n")
+    print(json.dumps(checks, sort_keys=True), flush=True)
     failed = [name for name, passed in checks.items() if not passed]
     if failed:
         raise AcceptanceError(failed)
@@ -1835,8 +1836,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     try:
         if args.command == "run":
-            summary = run_experiment(args.output_dir, args.seeds, args.scenarios)
-            print(json.dumps(summary["acceptance_checks"], sort_keys=True))
+            run_experiment(args.output_dir, args.seeds, args.scenarios)
         elif args.command == "one":
             result = evaluate_scenario(args.seed, args.scenario)
             print(to_json({name: value for name, value in result.items() if name != "step_trace"}))
