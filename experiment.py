@@ -815,6 +815,7 @@ def check_rng(_job: TrainingJob, held: object) -> None:
     if gauss_next is not None:
         require_form("rng.python.gauss_next", gauss_next, 0.0)
     require_form("rng", held, own | {"python": own["python"] | {"gauss_next": gauss_next}})
+    require_equal("rng.python.version", held["python"]["version"], own["python"]["version"])
     try:
         set_python_state(random.Random(), held["python"])
     except (ValueError, TypeError, OverflowError):
@@ -891,15 +892,14 @@ def load_checkpoint(job: TrainingJob, payload: Mapping[str, Any]) -> None:
     Raises:
         CheckpointError: the payload does not fit; job and process generators are then as they were.
     """
-    names = [component.name for component in COMPONENTS]
+    present = [component for component in COMPONENTS if isinstance(payload, dict) and component.name in payload]
     header = ("schema_version", "scenario", "config")
-    require_keys("payload", payload, (*header, *(name for name in names if name in payload)))
+    require_keys("payload", payload, (*header, *(component.name for component in present)))
     require_equal("schema_version", payload["schema_version"], SCHEMA_VERSION)
     require_form("scenario", payload["scenario"], "")
     require_form("config", payload["config"], asdict(job.cfg))
     for name, wanted in asdict(job.cfg).items():
         require_equal(f"config.{name}", payload["config"][name], wanted)
-    present = [component for component in COMPONENTS if component.name in payload]
     for component in present:
         component.check(job, payload[component.name])
     for component in COMPONENTS:
