@@ -30,6 +30,7 @@ $(STAMP): requirements.txt requirements-dev.txt
 
 run: $(STAMP) ## train, interrupt, resume and compare all 35 combinations; artifacts go to results/
 	$(IN_VENV) experiment.py run --output-dir results $(ARGS)
+	@echo 'PASS: the results are in results/'
 
 test: $(STAMP) ## run the test suite
 	$(IN_VENV) -m pytest $(ARGS)
