@@ -1182,12 +1182,14 @@ def nothing_differs(actual: Mapping[str, Any], expected: Mapping[str, Any]) -> b
 
 @contextlib.contextmanager
 def isolated_process() -> Iterator[None]:
-    """Give back the process as it was: random generators, thread count, determinism settings, gradient mode."""
+    """Work as in a new process, and give back the caller's generators, threads, determinism, modes and device."""
     rng, threads = capture_rng_state(), torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    on_cpu = torch.get_default_device().type == "cpu"  # a device context slows every call of torch
+    device = contextlib.nullcontext() if on_cpu else torch.device("cpu")
     try:
-        with torch.inference_mode(mode=False), torch.enable_grad():
+        with device, torch.inference_mode(mode=False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
             yield
     finally:
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
