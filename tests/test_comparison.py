@@ -112,6 +112,18 @@ class TestEquality:
         """A NaN equals itself; memory layout, the order of a dict and gradient bookkeeping are not state."""
         assert exact_nested_equal(left, right)
 
+    @given(states, states)
+    def test_no_encoding_begins_another(self, left: Any, right: Any) -> None:
+        """No encoding is the beginning of another, so what follows a value can never pass for a part of it."""
+        a, b = canonical_bytes(left), canonical_bytes(right)
+
+        assert a == b or not (a.startswith(b) or b.startswith(a))
+
+    @pytest.mark.parametrize(("left", "right"), [("a", "ab"), (b"", b"a"), (1, 16), ([0], [0, 0])])
+    def test_no_encoding_begins_a_longer_one(self, left: object, right: object) -> None:
+        """The same for values of which one is the beginning of the other."""
+        assert not canonical_bytes(right).startswith(canonical_bytes(left))
+
     def test_nan_payloads_differ(self) -> None:
         """Two NaNs of other bits are other values."""
         bits = torch.tensor([0x7FC00000, 0x7FC00001], dtype=torch.int32).view(torch.float32)
