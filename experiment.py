@@ -11,8 +11,8 @@ update: a full checkpoint must resume exactly, and every omission must show.
     python experiment.py matrix --seed 11                              # one seed, all scenarios
     python experiment.py trace --seed 11 --scenario omit_scheduler     # one combination, update by update
 
-Exit status: 0 done, and every acceptance check passed; 1 an acceptance check failed, or a training diverged;
-2 bad input, or results that cannot be written; 128 + N ended by signal N (130: Ctrl-C).
+Exit status: 0 done, and every acceptance check passed; 1 an acceptance check failed, a training diverged, or an artifact
+does not fit its schema (a bug); 2 bad input, or results that cannot be written; 128 + N ended by signal N (130: Ctrl-C).
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ import argparse
 import contextlib
 import csv
 import fcntl
+import functools
 import hashlib
 import io
 import json
@@ -65,7 +66,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+import jsonschema
 import numpy as np
+import referencing.jsonschema
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -1345,6 +1348,7 @@ ARTIFACTS = (
     SUMMARY_FILE,
 )
 STAGING_PREFIX = ".staging-"
+SCHEMAS = Path(__file__).resolve().parent / "schemas"
 CLAIM_BOUNDARY = (
     "Bitwise equality of resumed and uninterrupted training is claimed for this deterministic CPU fixture in this "
     "software environment, and for nothing else."
@@ -1374,6 +1378,63 @@ class AcceptanceError(RuntimeError):
 
 class OutputError(OSError):
     """Results cannot be written; the message names the place and the reason."""
+
+
+class ArtifactError(RuntimeError):
+    """An artifact does not fit its schema, which is a bug of this program: names file, place and reason."""
+
+
+def inlined(schema: Any, resolver: Any) -> Any:
+    """Return a schema with what it refers to in place of the references, which are slow to follow for every value."""
+    if isinstance(schema, list):
+        return [inlined(item, resolver) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    own = {key: inlined(value, resolver) for key, value in schema.items() if key not in {"$ref", "$defs", "$id"}}
+    if "$ref" not in schema:
+        return own
+    target = resolver.lookup(schema["$ref"])
+    return {**inlined(target.contents, target.resolver), **own}
+
+
+@functools.cache
+def artifact_validators() -> dict[str, Any]:
+    """Return a validator for each schema, by the stem of the file that it describes.
+
+    Raises:
+        OutputError: a schema cannot be read.
+    """
+    names = [*(Path(name).stem for name in ARTIFACTS), "scenario-result"]
+    schemas = {}
+    for name in (f"{stem}.schema.json" for stem in names):
+        try:
+            schemas[name] = json.loads((SCHEMAS / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise OutputError(f"cannot read the schema {str(SCHEMAS / name)!r}: {reason}") from None
+    registry = referencing.Registry().with_resources(
+        (name, referencing.jsonschema.DRAFT202012.create_resource(schema)) for name, schema in schemas.items()
+    )
+    return {
+        stem: jsonschema.Draft202012Validator(inlined(schema, registry.resolver(base_uri=name)))
+        for stem, (name, schema) in zip(names, schemas.items(), strict=True)
+    }
+
+
+def require_valid(artifact: str, value: object, first: int = 0) -> None:
+    """Require a value to fit the schema of an artifact; an array may come in parts, this one from the index `first`.
+
+    Raises:
+        ArtifactError: it does not fit.
+        OutputError: the schema cannot be read.
+    """
+    for error in artifact_validators()[Path(artifact).stem].iter_errors(value):
+        place = list(error.absolute_path)
+        if isinstance(value, list) and place:
+            place[0] = first + int(place[0])
+        pointer = "".join(f"/{step}" for step in place)
+        reason = textwrap.shorten(error.message, 300, placeholder=" ...")
+        raise ArtifactError(f"{artifact} {pointer} does not fit its schema, which is a bug: {reason}")
 
 
 @contextlib.contextmanager
@@ -1436,9 +1497,14 @@ def to_json(value: object) -> str:
     return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 with LF line ends, whatever the platform."""
-    path.write_text(text, encoding="utf-8", newline="\n")
+def write_json(path: Path, value: object) -> None:
+    """Write an artifact: UTF-8 with LF line ends, whatever the platform.
+
+    Raises:
+        ArtifactError: the value does not fit the artifact's schema.
+    """
+    require_valid(path.name, value)
+    path.write_text(to_json(value) + "\n", encoding="utf-8", newline="\n")
 
 
 def csv_line(values: Iterable[object]) -> str:
@@ -1453,35 +1519,58 @@ def format_bool(value: bool) -> str:  # noqa: FBT001 -- a value to show, not a s
     return str(value).lower()
 
 
+LINE_FIELDS = {
+    "seed": "seed",
+    "scenario": "scenario",
+    "exact": "exact_resume",
+    "first_divergent_step": "first_divergent_optimizer_step",
+    "max_param_error": "max_parameter_abs_error",
+    "next_batch_match": "next_batch_match",
+    "lr_error": "learning_rate_error",
+}
+
+
+def format_line_value(value: object) -> str:
+    """Return a value as it stands in a result line."""
+    if isinstance(value, bool):
+        return format_bool(value)
+    return f"{value:.9e}" if isinstance(value, float) else str(value)
+
+
 def format_result_line(result: Mapping[str, Any]) -> str:
     """Return the line that `run` prints for a seed and scenario."""
-    return (
-        f"seed={result['seed']} scenario={result['scenario']} exact={format_bool(result['exact_resume'])} "
-        f"first_divergent_step={result['first_divergent_optimizer_step']} "
-        f"max_param_error={result['max_parameter_abs_error']:.9e} "
-        f"next_batch_match={format_bool(result['next_batch_match'])} lr_error={result['learning_rate_error']:.9e}"
-    )
+    return " ".join(f"{name}={format_line_value(result[field])}" for name, field in LINE_FIELDS.items())
 
 
 class ResultWriter:
     """Writes the three artifacts that grow with the number of runs, run by run, so that memory does not grow."""
 
     def __init__(self, staging: Path) -> None:
+        artifact_validators()  # before any training, should a schema be missing
         self.staging = staging
         self._append("results.csv", csv_line(CSV_COLUMNS))
-        self.before_next = "[\n"
+        self.count = 0
 
     def _append(self, name: str, text: str) -> None:
         with (self.staging / name).open("a", encoding="utf-8", newline="\n") as file:
             file.write(text)
 
     def add(self, result: Mapping[str, Any]) -> None:
-        """Append one result to each of the three."""
+        """Append one result to each of the three.
+
+        Raises:
+            ArtifactError: what would be appended does not fit its schema.
+        """
+        row = {name: result[name] for name in CSV_COLUMNS}
+        line = {name: result[field] for name, field in LINE_FIELDS.items()}
         trace = {name: result[name] for name in ("seed", "scenario", "step_trace")}
-        self._append("results.csv", csv_line(result[name] for name in CSV_COLUMNS))
+        for artifact, item in (("results.csv", row), ("raw-output.txt", line), ("step-traces.json", trace)):
+            require_valid(artifact, [item], first=self.count)
+        self._append("results.csv", csv_line(row.values()))
         self._append("raw-output.txt", format_result_line(result) + "\n")
-        self._append("step-traces.json", self.before_next + textwrap.indent(to_json(trace), "  "))
-        self.before_next = ",\n"
+        before = ",\n" if self.count else "[\n"
+        self._append("step-traces.json", before + textwrap.indent(to_json(trace), "  "))
+        self.count += 1
 
     def finish(self) -> None:
         """Close the array of traces."""
@@ -1623,6 +1712,7 @@ def run_experiment(
         ValueError: seeds or scenarios are empty, repeated or none; nothing is written.
         OutputError: (an `OSError`) the directory cannot be written.
         TrainingDivergedError: a loss or a parameter is not finite; nothing is published.
+        ArtifactError: an artifact does not fit its schema, which is a bug; nothing is published.
         AcceptanceError: an acceptance check failed; the artifacts are published, with status FAIL.
     """
     seeds = checked_selection("seeds", seeds, checked_seed)
@@ -1658,9 +1748,9 @@ def run_experiment(
         }
         with naming(directory):
             writer.finish()
-            write_text(staging / "environment.json", to_json(runtime_environment()) + "\n")
-            write_text(staging / "checkpoint-schema.json", to_json(checkpoint_claims()) + "\n")
-            write_text(staging / SUMMARY_FILE, to_json(summary) + "\n")
+            write_json(staging / "environment.json", runtime_environment())
+            write_json(staging / "checkpoint-schema.json", checkpoint_claims())
+            write_json(staging / SUMMARY_FILE, summary)
     print(json.dumps(checks, sort_keys=True), flush=True)
     failed = [name for name, passed in checks.items() if not passed]
     if failed:
@@ -1841,7 +1931,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             run_experiment(args.output_dir, args.seeds, args.scenarios)
         elif args.command == "one":
             result = evaluate_scenario(args.seed, args.scenario)
-            print(to_json({name: value for name, value in result.items() if name != "step_trace"}))
+            del result["step_trace"]
+            require_valid("scenario-result", result)
+            print(to_json(result))
         elif args.command == "inspect":
             print_fixture_inspection(args.seed)
         elif args.command == "matrix":
@@ -1849,7 +1941,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print_scenario_trace(args.seed, args.scenario)
         print(end="", flush=True)
-    except (AcceptanceError, TrainingDivergedError) as error:
+    except (AcceptanceError, ArtifactError, TrainingDivergedError) as error:
         sys.stderr.write(f"experiment.py: {error}\n")
         return 1
     except OutputError as error:
