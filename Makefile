@@ -16,11 +16,11 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(PYTHON))
 endif
 endif
 
-.PHONY: help setup run test lint bench lock clean
+.PHONY: help setup run verify expected portability test lint bench lock clean
 
 help: ## list the targets
 	@echo 'Usage: make TARGET [PYTHON=python3.12] [ARGS="more arguments"]'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv from the locked, hashed requirements (done once; the other targets ask for it)
 
@@ -31,6 +31,22 @@ $(STAMP): requirements.txt requirements-dev.txt
 run: $(STAMP) ## train, interrupt, resume and compare all 35 combinations; artifacts go to results/
 	$(IN_VENV) experiment.py run --output-dir results $(ARGS)
 	@echo 'PASS: the results are in results/'
+
+verify: $(STAMP) ## judge a fresh run in results/, or what lies in RESULTS=dir, against expected/
+ifndef RESULTS
+	$(IN_VENV) experiment.py run --output-dir results
+endif
+	$(IN_VENV) verify.py "$(or $(RESULTS),results)" $(ARGS)
+
+expected: $(STAMP) ## renew expected/ from a fresh run, after showing what changes
+	$(IN_VENV) experiment.py run --output-dir build/expected
+	$(IN_VENV) verify.py build/expected --no-expected
+	$(IN_VENV) verify.py build/expected --require-bitwise || true
+	mkdir -p expected
+	cp build/expected/* expected/
+
+portability: $(STAMP) ## compare emulated processors, with all numeric pins and without each (ARGS="--pinned Nehalem")
+	$(IN_VENV) tools/portability.py $(ARGS)
 
 test: $(STAMP) ## run the test suite
 	$(IN_VENV) -m pytest $(ARGS)
