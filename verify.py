@@ -19,6 +19,7 @@ Exit status: 0 VERIFIED or CONSISTENT; 1 FAILED; 2 it could not judge; 130 Ctrl-
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -37,6 +38,7 @@ from typing import Any, NoReturn
 import jsonschema
 import referencing
 import referencing.exceptions
+import referencing.jsonschema
 from jsonschema.validators import extend
 
 HERE = Path(__file__).resolve().parent
@@ -54,7 +56,7 @@ FILES = {  # name -> largest size in bytes
     "checkpoint-schema.json": 64 * KIB,
 }
 MOST_COMMAS = 10**6  # and so, about, the values that a file can hold
-MOST_VIOLATIONS = 1000  # in one file; after so many, further ones tell nothing
+MOST_DIFFERENCES = 1000  # of one file; after so many, further ones tell nothing
 SHOWN_DIFFERENCES = 20
 
 # What another numeric platform may change. Everything else is a discrete fact, or set by one.
@@ -195,10 +197,21 @@ class Findings:
 
     def __init__(self) -> None:
         self.by_place: dict[tuple[str, str], Difference] = {}
+        self.counts: Counter[str] = Counter()
+
+    def full(self, file: str) -> bool:
+        """Return whether a file has so many differences that further ones are not counted."""
+        return self.counts[file] > MOST_DIFFERENCES
 
     def add(self, difference: Difference) -> None:
-        """Keep a difference, unless its place has one."""
-        self.by_place.setdefault((difference.file, difference.place), difference)
+        """Keep a difference, unless its place has one; the last of very many says that there are more."""
+        key = (difference.file, difference.place)
+        if key in self.by_place or self.full(difference.file):
+            return
+        self.counts[difference.file] += 1
+        if self.full(difference.file):
+            difference = Difference(difference.file, "", f"has more than {MOST_DIFFERENCES} differences")
+        self.by_place[key] = difference
 
 
 # ---------------------------------------------------------------------------------------- steps 1 and 2: reading
@@ -492,12 +505,11 @@ def load_validators(directory: Path) -> dict[str, Any]:
 
 
 def violations(name: str, document: Any, validator: Any) -> Iterator[Difference]:
-    """Yield what the schema refuses in a document, but for what comes after very many violations."""
+    """Yield what the schema refuses in a document, up to more than anybody counts."""
     refused = set()
     for count, error in enumerate(validator.iter_errors(document)):
         place = tuple(error.absolute_path)
-        if count == MOST_VIOLATIONS:
-            yield Difference(name, "", f"more than {MOST_VIOLATIONS} violations; the others are not counted")
+        if count > MOST_DIFFERENCES:
             return
         if isinstance(error.instance, Unreadable) and place in refused:
             continue  # one reason is enough
@@ -529,36 +541,57 @@ def run_at(document: object, place: Path_) -> str | None:
     return None
 
 
-def read_set(directory: Path, validators: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
-    """Read the files that are there and parse; add to the findings what is wrong with each.
+class Reader:
+    """Reads sets by the schemas of one directory; the same bytes once, for most results are what is expected.
 
     Raises:
-        CannotJudgeError: there is no such directory, or it cannot be listed.
+        CannotJudgeError: a schema is missing or broken.
     """
-    try:
-        with os.scandir(directory) as entries:
-            others = [entry.name for entry in itertools.islice(entries, MOST_VIOLATIONS) if entry.name not in FILES]
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise CannotJudgeError(f"cannot read the directory {str(directory)!r}: {reason}") from None
-    for name in sorted(others):
-        findings.add(Difference(one_line(name), "", "is not one of the six files"))
-    documents = {}
-    for name, most in FILES.items():
+
+    def __init__(self, schemas: Path) -> None:
+        self.validators = load_validators(schemas)
+        self.read_document = functools.lru_cache(maxsize=2 * len(FILES))(self._read_document)
+
+    def _read_document(self, name: str, data: bytes) -> tuple[Any, tuple[Difference, ...]]:
+        """Return the document that a file holds, which nobody may change, and what its schema refuses in it.
+
+        Raises:
+            FormError: it holds none.
+            CannotJudgeError: the schema cannot be applied.
+        """
+        document = parse(name, data)
         try:
-            document = parse(name, read_bytes(directory / name, most))
-        except FormError as error:
-            findings.add(Difference(name, pointer(error.place), one_line(str(error))))
-            continue
-        try:
-            for violation in violations(name, document, validators[name]):
-                findings.add(violation)
-            documents[name] = document
+            return document, tuple(violations(name, document, self.validators[name]))
         except RecursionError:
-            findings.add(Difference(name, "", "is nested too deeply"))
+            raise FormError("is nested too deeply") from None
         except Exception as error:  # noqa: BLE001 -- whatever a broken schema makes the library raise
-            raise CannotJudgeError(f"the schema of {name} cannot be applied: {one_line(str(error))}") from None
-    return documents
+            schema = f"{Path(name).stem}.schema.json"
+            raise CannotJudgeError(f"{schema} cannot be applied: {one_line(str(error))}") from None
+
+    def read_set(self, directory: Path, findings: Findings) -> dict[str, Any]:
+        """Return the documents of the files that are there and parse; add to the findings what is wrong with each.
+
+        Raises:
+            CannotJudgeError: there is no such directory, it cannot be listed, or a schema cannot be applied.
+        """
+        try:
+            with os.scandir(directory) as entries:
+                names = [entry.name for entry in itertools.islice(entries, MOST_DIFFERENCES)]
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise CannotJudgeError(f"cannot read the directory {str(directory)!r}: {reason}") from None
+        for name in sorted(set(names) - set(FILES)):
+            findings.add(Difference(one_line(name), "", "is not one of the six files"))
+        documents = {}
+        for name, most in FILES.items():
+            try:
+                documents[name], refused = self.read_document(name, read_bytes(directory / name, most))
+            except FormError as error:
+                findings.add(Difference(name, pointer(error.place), one_line(str(error))))
+                continue
+            for difference in refused:
+                findings.add(difference)
+        return documents
 
 
 # ------------------------------------------------------------------------------------------- comparing documents
@@ -584,6 +617,8 @@ class Comparison:
 
     def differ(self, place: Path_, run: str | None, expected: object, actual: object) -> None:
         """Record that two values differ."""
+        if self.findings.full(self.file):
+            return
         self.findings.add(Difference(self.file, pointer(place), self.reason, run, shown(expected), shown(actual)))
 
     def rows(self, actual: Sequence[Any], expected: Sequence[Any]) -> None:
@@ -891,9 +926,9 @@ def verify(
     """
     if not 0 <= rtol < 1:
         raise ValueError(f"rtol must be from 0 to below 1, not {rtol!r}")
-    validators = load_validators(Path(schemas_dir))
+    reader = Reader(Path(schemas_dir))
     findings, verdict = Findings(), Verdict(float(rtol))
-    documents = read_set(Path(results_dir), validators, findings)
+    documents = reader.read_set(Path(results_dir), findings)
     if not findings.by_place:
         try:
             check_agreement(documents, findings)
@@ -903,7 +938,7 @@ def verify(
         verdict.values = sum(map(count_values, documents.values()))
     else:
         faults = Findings()
-        expected = read_set(Path(expected_dir), validators, faults)
+        expected = reader.read_set(Path(expected_dir), faults)
         for fault in faults.by_place.values():
             raise CannotJudgeError(f"the expected set {os.fspath(expected_dir)!r} is broken: {fault}")
         compare_with_expected(documents, expected, verdict, findings, require_bitwise)
