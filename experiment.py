@@ -11,8 +11,9 @@ update: a full checkpoint must resume exactly, and every omission must show.
     python experiment.py matrix --seed 11                              # one seed, all scenarios
     python experiment.py trace --seed 11 --scenario omit_scheduler     # one combination, update by update
 
-Exit status: 0 done, and every acceptance check passed; 1 an acceptance check failed, a training diverged, or an artifact
-does not fit its schema (a bug); 2 bad input, or results that cannot be written; 128 + N ended by signal N (130: Ctrl-C).
+Exit status: 0 done, and every acceptance check passed; 1 an acceptance check failed, a training diverged, or an
+artifact does not fit its schema, which is a bug; 2 bad input, or results that cannot be written; 128 + N ended by
+signal N (130: Ctrl-C).
 """
 
 from __future__ import annotations

@@ -452,7 +452,7 @@ def is_of_type(kind: type) -> Callable[[object, object], bool]:
     return lambda _checker, instance: type(instance) is kind
 
 
-StrictValidator = extend(
+StrictValidator: Any = extend(  # type: ignore[no-untyped-call]  # untyped in jsonschema's stubs
     jsonschema.Draft202012Validator,
     {"uniqueItems": each_once},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
@@ -506,25 +506,17 @@ def load_validators(directory: Path) -> dict[str, Any]:
 
 def violations(name: str, document: Any, validator: Any) -> Iterator[Difference]:
     """Yield what the schema refuses in a document, up to more than anybody counts."""
-    refused = set()
-    for count, error in enumerate(validator.iter_errors(document)):
-        place = tuple(error.absolute_path)
-        if count > MOST_DIFFERENCES:
-            return
-        if isinstance(error.instance, Unreadable) and place in refused:
-            continue  # one reason is enough
-        refused.add(place)
-        unreadable = isinstance(error.instance, Unreadable)
-        reason = f"cannot be read: {error.instance!r}" if unreadable else error.message
-        yield Difference(name, missing_place(place, error), one_line(reason), run_at(document, place))
-
-
-def missing_place(place: Path_, error: jsonschema.ValidationError) -> str:
-    """Return the place of a violation; that of a key that is missing is where it should be."""
-    if error.validator == "required":
-        absent = [key for key in error.validator_value if f"{key!r} is a required property" == error.message]
-        return pointer((*place, *absent))
-    return pointer(place)
+    unreadable = set()
+    for error in itertools.islice(validator.iter_errors(document), MOST_DIFFERENCES + 1):
+        place, reason = tuple(error.absolute_path), error.message
+        if isinstance(error.instance, Unreadable):
+            if place in unreadable:
+                continue  # several keywords refuse it: one reason is enough
+            unreadable.add(place)
+            reason = f"cannot be read: {error.instance!r}"
+        elif error.validator == "required":  # the place of a key that is missing is where it should be
+            place += tuple(key for key in error.validator_value if reason == f"{key!r} is a required property")
+        yield Difference(name, pointer(place), one_line(reason), run_at(document, place))
 
 
 def run_of(row: object) -> str | None:

@@ -8,6 +8,7 @@ Exit status: 0 every figure is within its bound, 1 one is not.
 
 import contextlib
 import gc
+import importlib
 import os
 import statistics
 import subprocess
@@ -143,7 +144,63 @@ def memory() -> Figure:
     return Figure("peak memory, 200 seeds / 5 seeds", many / few, 1.1)
 
 
-FIGURES = (whole_run, evaluations, linearity, memory)
+def validation_over_imports() -> float:
+    """Return what validating costs a run, its imports included, in relation to loading the libraries."""
+    exec(FIRST_ADAMW, {})  # noqa: S102 -- the same lines as in the process that a whole run is compared with
+    libraries = time.process_time()
+    importing = cpu_seconds(lambda: (importlib.import_module("jsonschema"), importlib.import_module("referencing")))
+    import experiment
+
+    validate = experiment.require_valid
+
+    def run(check: Callable[..., None]) -> None:
+        experiment.require_valid = check
+        with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(None):
+            experiment.run_experiment(directory)
+
+    run(validate)  # the first of everything costs more
+    validating = statistics.median(
+        cpu_seconds(lambda: run(validate)) - cpu_seconds(lambda: run(lambda *_args, **_options: None)) for _ in range(5)
+    )
+    return (importing + validating) / libraries
+
+
+def validation() -> Figure:
+    """Compare what validating adds to a run with the loading of the libraries."""
+    return Figure("validation in a run / imports", in_new_process(validation_over_imports), 0.1)
+
+
+def seconds_to_judge() -> float:
+    """Return the processor time of judging the expected set against itself, once Python and jsonschema are loaded."""
+    import verify
+
+    return cpu_seconds(lambda: verify.verify(verify.EXPECTED, verify.EXPECTED, verify.SCHEMAS))
+
+
+def judging() -> Figure:
+    """Measure what `verify.py` takes for the default set, in seconds: the one figure that is no ratio."""
+    return Figure("judging the default set, in seconds", in_new_process(seconds_to_judge), 0.5)
+
+
+def judging_many_over_few() -> float:
+    """Return the cost of judging a run among 1,400 in relation to one among 35."""
+    import verify
+
+    def seconds_per_run(directory: str, runs: int) -> float:
+        return cpu_seconds(lambda: verify.verify(directory, directory, verify.SCHEMAS)) / runs
+
+    with tempfile.TemporaryDirectory() as few, tempfile.TemporaryDirectory() as many:
+        run_program("experiment.py", "run", "--output-dir", few)
+        run_program("experiment.py", "run", "--output-dir", many, "--seeds", *map(str, range(200)))
+        return median_ratio(lambda: seconds_per_run(many, 1400), lambda: seconds_per_run(few, 35), pairs=3)
+
+
+def judging_linearity() -> Figure:
+    """Compare what judging a run costs among many and among few."""
+    return Figure("judging a run, 200 seeds / 5 seeds", in_new_process(judging_many_over_few), 1.2)
+
+
+FIGURES = (whole_run, evaluations, linearity, memory, validation, judging, judging_linearity)
 
 
 def main() -> int:

@@ -282,7 +282,9 @@ class TestRun:
         monkeypatch.setattr(experiment, "evaluate_seed", spoilt)
         if name == "raw-output.txt":
             monkeypatch.setitem(experiment.LINE_FIELDS, "seed", "scenario")
-        monkeypatch.setattr(experiment, "CLAIM_BOUNDARY", "All." if name.startswith("run") else experiment.CLAIM_BOUNDARY)
+        monkeypatch.setattr(
+            experiment, "CLAIM_BOUNDARY", "All." if name.startswith("run") else experiment.CLAIM_BOUNDARY
+        )
         if name == "environment.json":
             environment = experiment.runtime_environment() | {"device": "cuda"}
             monkeypatch.setattr(experiment, "runtime_environment", lambda: environment)
