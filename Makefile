@@ -30,7 +30,7 @@ $(STAMP): requirements.txt requirements-dev.txt
 
 run: $(STAMP) ## train, interrupt, resume and compare all 35 combinations; artifacts go to results/
 	$(IN_VENV) experiment.py run --output-dir results $(ARGS)
-	@echo 'PASS: the results are in results/'
+	@echo PASS
 
 verify: $(STAMP) ## judge a fresh run in results/, or what lies in RESULTS=dir, against expected/
 ifndef RESULTS

@@ -31,15 +31,22 @@ if "torch" not in sys.modules:  # too late otherwise, and environment.json must 
         os.environ.setdefault(_name, _value)
 
 
+def complain(message: str) -> None:
+    """Print one line on standard error, unless it is closed."""
+    if sys.stderr is not None:
+        print(f"experiment.py: {message}", file=sys.stderr)
+
+
 def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
     """Turn a signal into an orderly exit, so that what is half-done is cleaned up."""
-    sys.stderr.write(f"experiment.py: ended by {signal.Signals(number).name}\n")
+    complain(f"ended by {signal.Signals(number).name}")
     sys.exit(128 + number)
 
 
 if __name__ == "__main__":  # before the slow imports, and for process 1 of a container, which has no default handlers
     for _signal in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(_signal, _exit_on_signal)
+        if signal.getsignal(_signal) is not signal.SIG_IGN:  # a job in the background of a script ignores Ctrl-C
+            signal.signal(_signal, _exit_on_signal)
 
 import argparse
 import contextlib
@@ -60,12 +67,13 @@ import statistics
 import struct
 import tempfile
 import textwrap
+import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jsonschema
 import numpy as np
@@ -124,9 +132,8 @@ class ExperimentConfig:
                 self._require(field.name, number and abs(value) <= sys.float_info.max, "a finite number")
                 object.__setattr__(self, field.name, float(value))
                 self._require(field.name, value >= 0, "a number that is not negative")
-        for name in ("input_dim", "hidden_dim", "num_classes", "num_examples", "batch_size", "accumulation_steps"):
-            self._require(name, getattr(self, name) >= 1, "at least 1")
-        for name in ("total_optimizer_steps", "scheduler_step_size"):
+        sizes = ("input_dim", "hidden_dim", "num_classes", "num_examples", "batch_size")
+        for name in (*sizes, "accumulation_steps", "total_optimizer_steps", "scheduler_step_size"):
             self._require(name, getattr(self, name) >= 1, "at least 1")
         self._require(
             "batch_size", self.num_examples % self.batch_size == 0, f"a divisor of {self.num_examples} examples"
@@ -143,7 +150,7 @@ class ExperimentConfig:
 
     def _require(self, name: str, holds: object, wanted: str) -> None:
         if not holds:
-            raise ValueError(f"{name} must be {wanted}, not {getattr(self, name)!r}")
+            raise ValueError(f"{name} must be {wanted}, not {describe(getattr(self, name))}")
 
     @property
     def total_microsteps(self) -> int:
@@ -174,6 +181,11 @@ class ScenarioSpec:
     include_stream: bool = True
     include_counters: bool = True
     include_gradients: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a position that is none of the two."""
+        if self.checkpoint_position not in (BOUNDARY, MID_ACCUMULATION):
+            raise ValueError(f"unknown checkpoint position {self.checkpoint_position!r}")
 
     @property
     def included(self) -> tuple[str, ...]:
@@ -221,6 +233,21 @@ SPECS = {
 SCENARIOS = tuple(SPECS)
 
 
+def describe(value: object) -> str:
+    """Say in a few words what a value is: a tensor's dtype and shape, a dict's size, else the value, shortened."""
+    if isinstance(value, Tensor):
+        kind = "tensor" if type(value) is Tensor else type(value).__name__
+        where = (
+            "" if (value.layout, value.device.type) == (torch.strided, "cpu") else f" ({value.layout}, {value.device})"
+        )
+        return f"{kind} of dtype {str(value.dtype).removeprefix('torch.')} and shape {tuple(value.shape)}{where}"
+    if isinstance(value, dict):
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and abs(value) > sys.maxsize:
+        return f"integer of {value.bit_length()} bits"
+    return reprlib.repr(value)
+
+
 def checked_seed(seed: object) -> int:
     """Return `seed` as an `int`.
 
@@ -232,7 +259,7 @@ def checked_seed(seed: object) -> int:
     except TypeError:
         number = -1
     if isinstance(seed, bool) or not 0 <= number <= MAX_SEED:
-        raise ValueError(f"a seed must be an integer from 0 to {MAX_SEED}, not {seed!r}")
+        raise ValueError(f"a seed must be an integer from 0 to {MAX_SEED}, not {describe(seed)}")
     return number
 
 
@@ -277,13 +304,13 @@ FACTORY: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever 
 class TrainingDivergedError(RuntimeError):
     """A loss or a parameter is not finite: names seed, micro-step and, once it is known, the scenario."""
 
-    def __init__(self, seed: int, microstep: int, what: str) -> None:
-        super().__init__(seed, microstep, what)
-        self.scenario: str | None = None
+    def __init__(self, seed: int, microstep: int, what: str, scenario: str | None = None) -> None:
+        super().__init__(seed, microstep, what, scenario)
+        self.seed, self.microstep, self.what, self.scenario = seed, microstep, what, scenario
 
     def __str__(self) -> str:
-        seed, microstep, what = self.args
-        return f"training diverged: seed={seed} scenario={self.scenario} microstep={microstep}: {what}"
+        place = f"seed={self.seed} scenario={self.scenario} microstep={self.microstep}"
+        return f"training diverged: {place}: {self.what}"
 
 
 def make_dataset(cfg: ExperimentConfig) -> tuple[Tensor, Tensor]:
@@ -464,8 +491,6 @@ def run_one_microstep(job: TrainingJob) -> bool:
     job.optimizer.zero_grad(set_to_none=True)
     job.optimizer_step += 1
     job.microstep_in_accumulation = 0
-    if not bool(model_vector(job.model).isfinite().all()):
-        raise TrainingDivergedError(job.seed, job.global_microstep, "a parameter is not finite after the update")
     return True
 
 
@@ -532,19 +557,11 @@ class CheckpointError(ValueError):
     """A payload does not fit the job: names the field, what it held and what was wanted."""
 
     def __init__(self, field: str, held: str, wanted: str) -> None:
-        super().__init__(f"checkpoint field {field}: holds {held}, wanted {wanted}")
+        super().__init__(field, held, wanted)
         self.field, self.held, self.wanted = field, held, wanted
 
-
-def describe(value: object) -> str:
-    """Say in a few words what a value is: a tensor's dtype and shape, a collection's size, else the value."""
-    if isinstance(value, Tensor):
-        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    if isinstance(value, dict | list | tuple):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, int) and abs(value) > sys.maxsize:
-        return f"an integer of {value.bit_length()} bits"
-    return reprlib.repr(value)
+    def __str__(self) -> str:
+        return f"checkpoint field {self.field}: holds {self.held}, wanted {self.wanted}"
 
 
 def require_form(field: str, held: object, like: object) -> None:
@@ -554,7 +571,8 @@ def require_form(field: str, held: object, like: object) -> None:
         CheckpointError: at the first place that differs.
     """
     if type(held) is not type(like):
-        raise CheckpointError(field, describe(held), describe(like) if like is None else f"a {type(like).__name__}")
+        wanted = describe(like) if isinstance(like, Tensor) or like is None else type(like).__name__
+        raise CheckpointError(field, describe(held), wanted)
     if isinstance(held, Tensor) and isinstance(like, Tensor):
         if (held.dtype, held.shape, held.layout, held.device) != (like.dtype, like.shape, like.layout, like.device):
             raise CheckpointError(field, describe(held), describe(like))
@@ -576,13 +594,12 @@ def require_keys(field: str, held: object, wanted: Iterable[object]) -> None:
         CheckpointError: `held` is no dict, or a key is missing or not known.
     """
     if type(held) is not dict:
-        raise CheckpointError(field, describe(held), "a dict")
-    names = list(wanted)
-    for key in names:
-        if key not in held:
-            raise CheckpointError(f"{field}.{key}", "nothing", "an entry")
+        raise CheckpointError(field, describe(held), "dict")
+    names = {(type(key), key) for key in wanted}
+    for _, key in names - {(type(key), key) for key in held}:
+        raise CheckpointError(f"{field}.{key}", "nothing", "an entry")
     for key in held:
-        if key not in names:
+        if (type(key), key) not in names:
             raise CheckpointError(f"{field}.{key}", "an entry", "nothing of that name")
 
 
@@ -600,6 +617,16 @@ def require_range(field: str, held: object, low: int, high: float = math.inf) ->
         )
 
 
+def require_rate(field: str, held: float) -> None:
+    """Require a learning rate: a finite number that is not negative.
+
+    Raises:
+        CheckpointError: it is none.
+    """
+    if not 0 <= held < math.inf:
+        raise CheckpointError(field, describe(held), "a finite rate that is not negative")
+
+
 def require_equal(field: str, held: object, wanted: object) -> None:
     """Require a setting to be the job's own.
 
@@ -614,7 +641,7 @@ def require_equal(field: str, held: object, wanted: object) -> None:
 def copied(value: Any) -> Any:
     """Copy nested dicts, lists, tuples and tensors, so that the copy shares no memory with the original."""
     if isinstance(value, Tensor):
-        return value.detach().clone()
+        return value.detach().clone(memory_format=torch.contiguous_format)  # fused kernels trust the layout
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -653,6 +680,7 @@ def check_optimizer(job: TrainingJob, held: object) -> None:
     for index, (group, own) in enumerate(zip(held["param_groups"], groups, strict=True)):
         for key in own.keys() - {"lr"}:  # the one setting that training changes
             require_equal(f"optimizer.param_groups[{index}].{key}", group[key], own[key])
+        require_rate(f"optimizer.param_groups[{index}].lr", group["lr"])
     moments = {
         number: {"step": torch.zeros((), **FACTORY), "exp_avg": p.detach(), "exp_avg_sq": p.detach()}
         for number, p in enumerate(job.model.parameters())
@@ -679,6 +707,9 @@ def check_scheduler(job: TrainingJob, held: object) -> None:
     for key in ("step_size", "gamma", "base_lrs"):
         require_equal(f"scheduler.{key}", held[key], own[key])
     require_range("scheduler.last_epoch", held["last_epoch"], 0)
+    require_range("scheduler._step_count", held["_step_count"], 0)
+    for index, rate in enumerate(held["_last_lr"]):
+        require_rate(f"scheduler._last_lr[{index}]", rate)
 
 
 def restore_scheduler(job: TrainingJob, held: Any) -> None:
@@ -702,7 +733,7 @@ def check_stream(job: TrainingJob, held: object) -> None:
     if held["cursor"] % batch_size:
         raise CheckpointError("stream.cursor", describe(held["cursor"]), f"a multiple of the batch size {batch_size}")
     if not torch.equal(held["order"].sort().values, torch.arange(length)):
-        raise CheckpointError("stream.order", "no permutation", f"a permutation of 0 to {length - 1}")
+        raise CheckpointError("stream.order", describe(held["order"].tolist()), f"a permutation of 0 to {length - 1}")
     require_generator_state("stream.generator_state", held["generator_state"])
 
 
@@ -715,7 +746,7 @@ def require_generator_state(field: str, held: Tensor) -> None:
     try:
         torch.Generator().set_state(held)
     except RuntimeError:
-        raise CheckpointError(field, f"{describe(held)} that no generator takes", "a generator's state") from None
+        raise CheckpointError(field, f"a {describe(held)} that no generator takes", "a generator's state") from None
 
 
 def restore_stream(job: TrainingJob, held: Any) -> None:
@@ -784,9 +815,14 @@ def capture_rng_state() -> dict[str, Any]:
 
     `python`: version, int64 `words` (625,), `gauss_next`. `numpy`: uint32 `key` (624,), `pos`, `has_gauss`, `gauss`
     and the generator's name. `torch_cpu`: uint8 tensor.
+
+    Raises:
+        ValueError: a host program has put another kind of generator in the place of NumPy's.
     """
     version, words, gauss_next = random.getstate()
     legacy: Any = np.random.get_state(legacy=False)
+    if legacy["bit_generator"] != "MT19937":
+        raise ValueError(f"NumPy's global generator is {legacy['bit_generator']}, not the MT19937 that it starts with")
     return {
         "python": {
             "version": version,
@@ -804,9 +840,9 @@ def capture_rng_state() -> dict[str, Any]:
     }
 
 
-def set_python_state(generator: random.Random, held: Mapping[str, Any]) -> None:
-    """Set a Python generator from what `capture_rng_state` keeps of one."""
-    generator.setstate((held["version"], tuple(held["words"].tolist()), held["gauss_next"]))
+def python_state(held: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what `random.setstate` wants, from what `capture_rng_state` keeps of it."""
+    return held["version"], tuple(held["words"].tolist()), held["gauss_next"]
 
 
 def check_rng(_job: TrainingJob, held: object) -> None:
@@ -820,10 +856,14 @@ def check_rng(_job: TrainingJob, held: object) -> None:
         require_form("rng.python.gauss_next", gauss_next, 0.0)
     require_form("rng", held, own | {"python": own["python"] | {"gauss_next": gauss_next}})
     require_equal("rng.python.version", held["python"]["version"], own["python"]["version"])
+    trial = random.Random()
     try:
-        set_python_state(random.Random(), held["python"])
+        trial.setstate(python_state(held["python"]))
+        taken = trial.getstate() == python_state(held["python"])  # it takes words modulo 2**32
     except (ValueError, TypeError, OverflowError):
-        raise CheckpointError("rng.python", "a state that no generator takes", "a generator's state") from None
+        taken = False
+    if not taken:
+        raise CheckpointError("rng.python", "a state that no generator takes", "a generator's state")
     require_equal("rng.numpy.bit_generator", held["numpy"]["bit_generator"], own["numpy"]["bit_generator"])
     require_range("rng.numpy.pos", held["numpy"]["pos"], 0, len(own["numpy"]["key"]))
     require_range("rng.numpy.has_gauss", held["numpy"]["has_gauss"], 0, 1)
@@ -833,26 +873,30 @@ def check_rng(_job: TrainingJob, held: object) -> None:
 def restore_rng_state(state: Mapping[str, Any]) -> None:
     """Set the process generators to a state that `capture_rng_state` returned."""
     legacy = state["numpy"]
-    set_python_state(random, state["python"])  # type: ignore[arg-type]  # the module is the process generator
+    random.setstate(python_state(state["python"]))
     np.random.set_state(
         (legacy["bit_generator"], legacy["key"].numpy(), legacy["pos"], legacy["has_gauss"], legacy["gauss"])
     )
     torch.set_rng_state(state["torch_cpu"])
 
 
+Job = TypeVar("Job")
+
+
 @dataclass(frozen=True)
-class Component:
-    """One kind of state: how to read it from a job, check what a payload holds of it, and restore it."""
+class Component(Generic[Job]):
+    """One kind of state of any kind of job: how to read it, check what a payload holds of it, and restore it."""
 
     name: str
-    read: Callable[[TrainingJob], Any]  # returns a copy that shares no memory with the job
-    check: Callable[[TrainingJob, object], None]  # raises CheckpointError, changes nothing
-    restore: Callable[[TrainingJob, Any], None]  # may keep what it is given
-    when_absent: Callable[[TrainingJob], None] = lambda _job: None
+    read: Callable[[Job], Any]  # returns a copy that shares no memory with the job
+    check: Callable[[Job, object], None]  # raises CheckpointError, changes nothing
+    restore: Callable[[Job, Any], None]  # may keep what it is given
+    when_absent: Callable[[Job], None] = lambda _job: None
 
 
-# In the order of restoring: the process generators last, because building and loading objects may draw from them.
-COMPONENTS = (
+# In the order of restoring: the process generators last, because building and loading objects may draw from them. A new
+# row is saved, restored and compared from then on; a switch in `ScenarioSpec` is what lets a scenario leave it out.
+COMPONENTS: tuple[Component[TrainingJob], ...] = (
     Component("model", read_model, check_model, restore_model),
     Component("optimizer", read_optimizer, check_optimizer, restore_optimizer),
     Component("scheduler", read_scheduler, check_scheduler, restore_scheduler),
@@ -882,12 +926,13 @@ def save_checkpoint(job: TrainingJob, spec: ScenarioSpec) -> dict[str, Any]:
             f"{spec.name} saves no gradients, but the job is {job.microstep_in_accumulation} micro-step(s) into an "
             f"accumulation window of {job.cfg.accumulation_steps}"
         )
-    components = {component.name: component for component in COMPONENTS}
+    table = {component.name: component for component in COMPONENTS}
     for name in spec.included:
-        if name not in components:
-            raise ValueError(f"{spec.name} includes {name}, which is not in the table of components")
+        if name not in table:
+            raise ValueError(f"{spec.name} includes {name}, which the table of components lacks")
     header = {"schema_version": SCHEMA_VERSION, "scenario": spec.name, "config": asdict(job.cfg)}
-    return header | {name: components[name].read(job) for name in spec.included}
+    without_switch = [name for name in table if name not in COMPONENT_FIELDS]
+    return header | {name: table[name].read(job) for name in (*spec.included, *without_switch)}
 
 
 def load_checkpoint(job: TrainingJob, payload: Mapping[str, Any]) -> None:
@@ -972,14 +1017,23 @@ def encode_leaf(tag: str, content: bytes, emit: Emit) -> None:
     emit(content)
 
 
+def require_dense(tensor: Tensor) -> None:
+    """Require a dense tensor on the CPU.
+
+    Raises:
+        TypeError: it is sparse, quantized or on another device.
+    """
+    if tensor.layout is not torch.strided or not tensor.is_cpu or tensor.is_quantized:
+        raise TypeError(f"cannot encode a tensor of layout {tensor.layout}, dtype {tensor.dtype} on {tensor.device}")
+
+
 def encode_tensor(_kind: str, tensor: Tensor, emit: Emit) -> None:
     """Emit a dense CPU tensor's dtype, shape, and the bytes of its elements in row-major order.
 
     Raises:
         TypeError: the tensor is sparse, quantized or on another device.
     """
-    if tensor.layout is not torch.strided or not tensor.is_cpu or tensor.is_quantized:
-        raise TypeError(f"cannot encode a tensor of layout {tensor.layout}, dtype {tensor.dtype} on {tensor.device}")
+    require_dense(tensor)
     elements = tensor.detach().resolve_conj().resolve_neg().ravel().view(torch.uint8).numpy()
     encode_leaf(f"Tensor {tensor.dtype} {tuple(tensor.shape)}", elements.tobytes(), emit)
 
@@ -1081,24 +1135,32 @@ def max_nested_tensor_error(left: object, right: object) -> float:
     Raises:
         TypeError: as `canonical_bytes`, for leaves that are neither tensors nor numbers.
     """
-    if isinstance(left, Tensor) and isinstance(right, Tensor):
+    kind = type(left)
+    known = kind in ENCODERS
+    if known and isinstance(left, Tensor) and isinstance(right, Tensor) and type(right) in ENCODERS:
         like = (left.dtype, left.shape) == (right.dtype, right.shape)
         return array_error(numeric_array(left), numeric_array(right)) if like else math.inf
-    if type(left) is not type(right):
+    if kind is not type(right):
         return math.inf
-    if isinstance(left, dict) and isinstance(right, dict):
-        like = {(type(key), key) for key in left} == {(type(key), key) for key in right}
+    if isinstance(left, dict) and isinstance(right, dict) and known:
+        left, right = ({canonical_bytes(key): item for key, item in side.items()} for side in (left, right))
+        like = left.keys() == right.keys()
         return max((max_nested_tensor_error(left[key], right[key]) for key in left), default=0.0) if like else math.inf
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple) and known:
         like = len(left) == len(right)
         return max(map(max_nested_tensor_error, left, right), default=0.0) if like else math.inf
-    if isinstance(left, int | float | complex):
+    if known and isinstance(left, int | float | complex):
         return array_error(np.asarray([left]), np.asarray([right]))
     return 0.0 if exact_nested_equal(left, right) else math.inf
 
 
 def numeric_array(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor's values as an array that holds each of them exactly: float64, complex128 or integers."""
+    """Return a tensor's values as an array that holds each of them exactly: float64, complex128 or integers.
+
+    Raises:
+        TypeError: the tensor is sparse, quantized or on another device.
+    """
+    require_dense(tensor)
     if tensor.dtype.is_floating_point:
         tensor = tensor.to(torch.float64)
     elif tensor.dtype.is_complex:
@@ -1110,7 +1172,8 @@ def array_error(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> floa
     """Return the largest absolute difference of two arrays of one shape and dtype, 0.0 where there is no element."""
     if left.dtype.kind == "c":
         parts = [part_errors(left.real, right.real), part_errors(left.imag, right.imag)]
-        return float(np.hypot(*parts).max(initial=0.0))
+        with np.errstate(over="ignore"):
+            return float(np.hypot(*parts).max(initial=0.0))
     if left.dtype.kind == "f":
         return float(part_errors(left, right).max(initial=0.0))
     differing = left != right
@@ -1136,7 +1199,7 @@ def integer_error(pairs: Iterable[tuple[int, int]]) -> float:
         return math.inf
 
 
-# The order of the columns in results.csv. The counters have none; `nothing_differs` asks for them too.
+# The columns of results.csv, in their order. The counters have none; `nothing_differs` asks for them too.
 COMPARED_COMPONENTS = ("model", "optimizer", "scheduler", "stream", "rng", "gradients")
 EXACT_FIELDS = (*(f"{name}_exact" for name in COMPARED_COMPONENTS), "next_batch_match")
 ERROR_FIELDS = ("max_parameter_abs_error", "max_optimizer_tensor_abs_error", "learning_rate_error")
@@ -1171,22 +1234,36 @@ def compare_snapshots(actual: Mapping[str, Any], expected: Mapping[str, Any]) ->
         "max_optimizer_tensor_abs_error": max_nested_tensor_error(
             actual["optimizer"]["state"], expected["optimizer"]["state"]
         ),
-        "learning_rate_error": abs(actual["learning_rate"] - expected["learning_rate"]),
+        "learning_rate_error": max_nested_tensor_error(actual["learning_rate"], expected["learning_rate"]),
     }
 
 
 def nothing_differs(actual: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
-    """Return whether two snapshots agree in all that is compared, and in the counters."""
-    names = (*COMPARED_COMPONENTS, "next_batch_ids", *COUNTERS)
+    """Return whether two snapshots agree in every component of the table, and in the next batch."""
+    components = [component.name for component in COMPONENTS if component.name != "counters"]
+    names = (*components, *COUNTERS, "next_batch_ids")
     return all(exact_nested_equal(actual[name], expected[name]) for name in names)
 
 
 # ------------------------------------------------------------------------------------------- differential run
 
 
+PROCESS_STATE = threading.RLock()  # one experiment at a time: all threads of a process share its generators
+
+
 @contextlib.contextmanager
 def isolated_process() -> Iterator[None]:
-    """Work as in a new process, and give back the caller's generators, threads, determinism, modes and device."""
+    """Work as in a new process, and give back the caller's generators, threads, determinism, modes and device.
+
+    Another thread that wants the same waits; one that draws from the process generators meanwhile spoils the numbers.
+    """
+    with PROCESS_STATE, isolated_state():
+        yield
+
+
+@contextlib.contextmanager
+def isolated_state() -> Iterator[None]:
+    """Do what `isolated_process` says, for the thread that holds the lock."""
     rng, threads = capture_rng_state(), torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -1251,7 +1328,7 @@ def compare_update(job: TrainingJob, logical_step: int, expected: Mapping[str, A
         "max_parameter_abs_error": max_nested_tensor_error(model_vector(job.model), expected["model_vector"]),
         "actual_learning_rate": rate,
         "expected_learning_rate": expected["learning_rate"],
-        "learning_rate_error": abs(rate - expected["learning_rate"]),
+        "learning_rate_error": max_nested_tensor_error(rate, expected["learning_rate"]),
         "last_batch_ids": batch_ids,
         "expected_last_batch_ids": expected["last_batch_ids"],
         "batch_match": batch_ids == expected["last_batch_ids"],
@@ -1277,8 +1354,12 @@ def resume_and_compare(
 
     # By the updates that remain, for a job without counters starts counting from 0.
     remaining = cfg.total_optimizer_steps - source.job.optimizer_step
-    run_until_optimizer_step(job, job.optimizer_step + remaining, record)
-    require_finite(job)
+    not_counted = source.job.global_microstep - job.global_microstep
+    try:
+        run_until_optimizer_step(job, job.optimizer_step + remaining, record)
+        require_finite(job)
+    except TrainingDivergedError as error:
+        raise TrainingDivergedError(seed, error.microstep + not_counted, error.what, spec.name) from None
 
     expected, actual = reference[cfg.total_optimizer_steps], snapshot(job)
     comparison = compare_snapshots(actual, expected)
@@ -1315,8 +1396,7 @@ def evaluate_seed(seed: int, scenarios: Iterable[str], cfg: ExperimentConfig) ->
                 sources[spec.checkpoint_position] = source
             result = resume_and_compare(sources[spec.checkpoint_position], spec, reference)
         except TrainingDivergedError as error:
-            error.scenario = name
-            raise
+            raise TrainingDivergedError(seed, error.microstep, error.what, name) from None
         yield result
 
 
@@ -1348,18 +1428,13 @@ ARTIFACTS = (
     *("results.csv", "raw-output.txt", "step-traces.json", "environment.json", "checkpoint-schema.json"),
     SUMMARY_FILE,
 )
-STAGING_PREFIX = ".staging-"
+STAGING_PREFIX = ".checkpoint-resume-staging-"
 SCHEMAS = Path(__file__).resolve().parent / "schemas"
 CLAIM_BOUNDARY = (
     "Bitwise equality of resumed and uninterrupted training is claimed for this deterministic CPU fixture in this "
     "software environment, and for nothing else."
 )
-STREAM_FIELD_NAMES = {
-    "epoch": "epoch",
-    "cursor": "cursor",
-    "order": "current_permutation",
-    "generator_state": "permutation_generator_state",
-}
+STREAM_FIELD_NAMES = {"order": "current_permutation", "generator_state": "permutation_generator_state"}
 NOT_CLAIMED = (
     "CUDA RNG capture",
     "per-rank distributed state",
@@ -1373,8 +1448,11 @@ class AcceptanceError(RuntimeError):
     """Some acceptance checks failed; the results are published all the same, with status FAIL."""
 
     def __init__(self, failed: Sequence[str]) -> None:
-        super().__init__(f"acceptance checks failed: {', '.join(failed)}")
+        super().__init__(failed)
         self.failed = tuple(failed)
+
+    def __str__(self) -> str:
+        return f"acceptance checks failed: {', '.join(self.failed)}"
 
 
 class OutputError(OSError):
@@ -1447,7 +1525,9 @@ def naming(directory: Path) -> Iterator[None]:
         raise
     except OSError as error:
         where = f" ({Path(error.filename).name})" if error.filename else ""
-        raise OutputError(f"cannot write to output directory {str(directory)!r}{where}: {error.strerror}") from error
+        raise OutputError(
+            f"cannot write to output directory {str(directory)!r}{where}: {error.strerror or error}"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -1473,7 +1553,9 @@ def staged_output(output_dir: str | os.PathLike[str]) -> Iterator[Path]:
             except BlockingIOError:
                 raise OutputError(f"output directory {str(directory)!r} is being written by another run") from None
             for left_behind in directory.glob(f"{STAGING_PREFIX}*"):  # by a run that was killed: this one has the lock
-                shutil.rmtree(left_behind)
+                folder = left_behind.is_dir() and not left_behind.is_symlink()
+                if folder and {entry.name for entry in left_behind.iterdir()} <= {*ARTIFACTS}:
+                    shutil.rmtree(left_behind)
             for name in ARTIFACTS:
                 if (directory / name).is_dir():
                     raise OutputError(f"{str(directory / name)!r} is a directory, where a file is to be written")
@@ -1625,6 +1707,8 @@ def acceptance_checks(scenario_summary: Mapping[str, Mapping[str, Any]]) -> dict
 def checkpoint_claims() -> dict[str, list[str]]:
     """Return the contents of `checkpoint-schema.json`, derived from the specs and the components."""
     full, full_mid = SPECS["full_boundary"], SPECS["full_mid_accumulation"]
+    stream = StatefulBatchStream(torch.zeros(1), torch.zeros(1), order_seed=0, batch_size=1)
+    stream_fields = [name for name in stream.state_dict() if name != "batch_size"]  # a setting, not a place
 
     def ablated(position: str) -> list[str]:
         alone = {spec.omitted for spec in SPECS.values() if spec.checkpoint_position == position}
@@ -1638,7 +1722,7 @@ def checkpoint_claims() -> dict[str, list[str]]:
         "independently_ablated_mid_accumulation_fields": ablated(MID_ACCUMULATION),
         "retained_but_not_independently_ablated": ["counters", *COUNTERS[1:]],
         "rng_components_in_fixture": list(capture_rng_state()),
-        "stream_components_in_fixture": list(STREAM_FIELD_NAMES.values()),
+        "stream_components_in_fixture": [STREAM_FIELD_NAMES.get(name, name) for name in stream_fields],
         "comparison_surface": [*COMPARED_COMPONENTS, "next_batch_ids"],
         "not_claimed": list(NOT_CLAIMED),
     }
@@ -1747,9 +1831,10 @@ def run_experiment(
             "acceptance_checks": checks,
             "claim_boundary": CLAIM_BOUNDARY,
         }
+        environment = runtime_environment()
         with naming(directory):
             writer.finish()
-            write_json(staging / "environment.json", runtime_environment())
+            write_json(staging / "environment.json", environment)
             write_json(staging / "checkpoint-schema.json", checkpoint_claims())
             write_json(staging / SUMMARY_FILE, summary)
     print(json.dumps(checks, sort_keys=True), flush=True)
@@ -1891,8 +1976,8 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
     run = command("run", "evaluate seeds and scenarios, and write the six files of results")
     run.add_argument("--output-dir", required=True, metavar="DIR", help="made when missing; replaced when complete")
-    run.add_argument("--seeds", nargs="+", metavar="N", default=SEEDS, help="default: %(default)s")
-    run.add_argument("--scenarios", nargs="+", metavar="S", choices=SCENARIOS, default=SCENARIOS, help="default: all")
+    run.add_argument("--seeds", nargs="*", metavar="N", default=SEEDS, help="default: %(default)s")
+    run.add_argument("--scenarios", nargs="*", metavar="S", choices=SCENARIOS, default=SCENARIOS, help="default: all")
     one = command("one", "evaluate one seed and scenario, and print the result as JSON")
     add_seed(one, required=True)
     add_scenario(one)
@@ -1943,16 +2028,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_scenario_trace(args.seed, args.scenario)
         print(end="", flush=True)
     except (AcceptanceError, ArtifactError, TrainingDivergedError) as error:
-        sys.stderr.write(f"experiment.py: {error}\n")
+        complain(str(error))
         return 1
     except OutputError as error:
-        sys.stderr.write(f"experiment.py: error: {error}\n")
+        complain(f"error: {error}")
         return 2
     except OSError as error:  # of printing, for what writes files names them
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left in the buffer
         if isinstance(error, BrokenPipeError):  # whoever read the output has what they wanted
             return 128 + signal.SIGPIPE
-        sys.stderr.write(f"experiment.py: error: cannot write to standard output: {error.strerror}\n")
+        complain(f"error: cannot write to standard output: {error.strerror}")
         return 2
     return 0
 

@@ -20,7 +20,7 @@ settings.load_profile("suite")
 @pytest.fixture(autouse=True)
 def _process_as_found() -> Iterator[None]:
     """Give back generators, threads and settings after each test, so that the order of tests does not matter."""
-    with experiment.isolated_process():
+    with experiment.isolated_state():  # not the lock: a test may start threads that want it
         yield
 
 

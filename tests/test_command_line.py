@@ -446,18 +446,20 @@ class TestBadInput:
         """A seed that is no integer from 0 to 2**32 - 1 in decimal digits is named."""
         status, out, err = answer(capsys, *COMMANDS_WITH_A_SEED[command], seed)
 
-        held = "4294967296" if seed == "4294967296" else repr(seed)
+        held = "4294967296" if seed == "4294967296" else experiment.describe(seed)
         assert (status, out) == (2, "")
         assert err == f"experiment.py: error: a seed must be an integer from 0 to 4294967295, not {held}\n"
 
     @pytest.mark.parametrize(
         ("argv", "message"),
         [
+            (["--seeds"], "seeds must not be empty"),
+            (["--scenarios"], "scenarios must not be empty"),
             (["--seeds", "11", "17", "11"], "seeds must not repeat 11"),
             (["--seeds", "11", "011"], "seeds must not repeat 11"),
             (["--scenarios", "omit_rng", "omit_stream", "omit_rng"], "scenarios must not repeat 'omit_rng'"),
         ],
-        ids=["seed", "seed-written-otherwise", "scenario"],
+        ids=["no-seed", "no-scenario", "seed", "seed-written-otherwise", "scenario"],
     )
     def test_repetition(
         self, argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -476,8 +478,6 @@ class TestBadInput:
             (["run"], "the following arguments are required: --output-dir"),
             (["run", "--output", "x"], "the following arguments are required: --output-dir"),
             (["run", "--output-dir"], "argument --output-dir: expected one argument"),
-            (["run", "--output-dir", "x", "--seeds"], "argument --seeds: expected at least one argument"),
-            (["run", "--output-dir", "x", "--scenarios"], "argument --scenarios: expected at least one argument"),
             (["run", "--output-dir", "x", "--scenarios", "omit_all"], "invalid choice: 'omit_all'"),
             (["one", "--seed", "11", "--scenario", "omit_all"], "invalid choice: 'omit_all'"),
             (["one", "--seed", "11"], "the following arguments are required: --scenario"),

@@ -156,6 +156,8 @@ class TestEquality:
                 exact_nested_equal(nested, nested)
             with pytest.raises(TypeError, match="cannot encode a"):
                 exact_nested_equal(None, nested)
+            with pytest.raises(TypeError, match="cannot encode a"):
+                max_nested_tensor_error(nested, nested)
 
 
 class TestDigests:
@@ -284,6 +286,7 @@ class TestError:
             ({"a": torch.zeros(2)}, {"b": torch.zeros(2)}),
             ({1: torch.zeros(2)}, {True: torch.zeros(2)}),
             ({"a": torch.zeros(2)}, {"a": torch.zeros(2), "b": torch.zeros(2)}),
+            ({(1,): torch.zeros(2)}, {(True,): torch.zeros(2)}),
             ("a", "b"),
             (1, 1.0),
             *((torch.tensor([math.nan, 0]), torch.tensor([value, 0])) for value in (0.0, math.inf)),
@@ -312,6 +315,8 @@ class TestError:
             (torch.tensor([0.0]), torch.tensor([-0.0]), 0.0),
             (torch.tensor([1e-45]), torch.tensor([0.0]), float(np.float32(1e-45))),
             (torch.zeros(0), torch.zeros(0), 0.0),
+            ({math.nan: torch.zeros(1)}, {float("nan"): torch.ones(1)}, 1.0),
+            (1.5e308 + 1.5e308j, 0j, math.inf),
             ([torch.zeros(2), torch.ones(2)], [torch.zeros(2), torch.ones(2) * 3], 2.0),
             (10**400, 0, math.inf),
             (2**60, 2**60 + 1, 1.0),

@@ -81,8 +81,20 @@ class TestConfig:
         with pytest.raises(ValueError, match="accumulation_steps must be at least 2"):
             experiment.evaluate_scenario(11, "full_mid_accumulation", cfg)
 
+    def test_huge_integers_are_named_too(self) -> None:
+        """An integer that is too long to print is refused like any other value, by the name of its field."""
+        with pytest.raises(ValueError, match="learning_rate must be a finite number, not integer of 16610 bits"):
+            ExperimentConfig(learning_rate=10**5000)
+        with pytest.raises(ValueError, match=r"a seed must be .*, not integer of 16610 bits"):
+            experiment.checked_seed(10**5000)
+
 
 class TestSpecs:
+    def test_unknown_position(self) -> None:
+        """A spec of another position is refused, before it can save anything."""
+        with pytest.raises(ValueError, match="unknown checkpoint position 'nowhere'"):
+            experiment.ScenarioSpec("x", "nowhere")
+
     def test_constants(self) -> None:
         """Seeds, scenarios and their table are those of the contract."""
         assert experiment.SEEDS == (11, 17, 29, 47, 83)
@@ -291,6 +303,20 @@ class TestMicroStep:
         """A loss or parameter that is not finite ends the training, naming seed, scenario and micro-step."""
         with pytest.raises(experiment.TrainingDivergedError, match=r"seed=11 scenario=omit_rng microstep=\d+: "):
             experiment.evaluate_scenario(11, "omit_rng", replace(cfg, learning_rate=learning_rate))
+
+    @pytest.mark.parametrize("scenario", ["full_boundary", "model_optimizer_only"])
+    def test_divergence_after_the_resume(self, monkeypatch: pytest.MonkeyPatch, scenario: str) -> None:
+        """The micro-step named is the uninterrupted training's, also for a job that counts from 0."""
+        load = experiment.load_checkpoint
+
+        def load_and_spoil(job: experiment.TrainingJob, payload: Any) -> None:
+            load(job, payload)
+            torch.nn.init.constant_(job.model.output.bias, math.nan)
+
+        monkeypatch.setattr(experiment, "load_checkpoint", load_and_spoil)
+
+        with pytest.raises(experiment.TrainingDivergedError, match=f"seed=11 scenario={scenario} microstep=16: "):
+            experiment.evaluate_scenario(11, scenario)
 
     def test_divergence_at_the_last_update_is_an_error(self, cfg: ExperimentConfig) -> None:
         """Parameters that overflow at the very last update are found, though no loss follows."""

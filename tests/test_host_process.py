@@ -121,7 +121,7 @@ def test_process_is_left_as_found_by_failed_checks(
 
     def evaluate_seed(seed: int, *args: object) -> Iterator[Result]:
         experiment.make_job(seed)
-        yield results[seed, "omit_rng"] | {"exact_resume": True}
+        yield results[seed, "full_boundary"] | {"scenario": "omit_rng"}
 
     monkeypatch.setattr(experiment, "evaluate_seed", evaluate_seed)
     with set_up(deterministic=False, warn_only=False, threads=2):
@@ -247,3 +247,22 @@ class TestPins:
         variables, claimed, capability = reports["set by the user"]
 
         assert (variables, claimed, capability) == (pins, pins, "DEFAULT")
+
+
+def test_threads_wait_for_one_another() -> None:
+    """Experiments in several threads of one process give the results that they give alone."""
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda seed: experiment.evaluate_scenario(seed, "full_boundary"), range(1, 5)))
+
+    assert all(result["exact_resume"] for result in results)
+
+
+def test_another_generator_in_the_place_of_numpys() -> None:
+    """A host that has put another generator in the place of NumPy's is told so."""
+    original = np.random.get_bit_generator()  # type: ignore[attr-defined]  # missing in the stubs
+    np.random.set_bit_generator(np.random.PCG64(3))  # type: ignore[attr-defined]  # likewise
+    try:
+        with pytest.raises(ValueError, match="NumPy's global generator is PCG64, not the MT19937"):
+            experiment.evaluate_scenario(11, "full_boundary")
+    finally:
+        np.random.set_bit_generator(original)  # type: ignore[attr-defined]  # likewise

@@ -28,7 +28,7 @@ def patch_component(monkeypatch: pytest.MonkeyPatch, name: str, **changes: Any) 
     monkeypatch.setattr(experiment, "COMPONENTS", table)
 
 
-def component(name: str) -> experiment.Component:
+def component(name: str) -> experiment.Component[TrainingJob]:
     """The component of that name."""
     return next(c for c in experiment.COMPONENTS if c.name == name)
 
@@ -110,7 +110,11 @@ AFTER_RESTORE: dict[str, tuple[str, Callable[[TrainingJob], object]]] = {
 
 def run_fails(directory: Path, scenarios: tuple[str, ...] = FULL) -> None:
     """Require that the run does not pass: a check fails, a checkpoint is refused, or the training breaks."""
-    with pytest.raises((experiment.AcceptanceError, experiment.CheckpointError, experiment.TrainingDivergedError)):
+    caught = (
+        *(experiment.AcceptanceError, experiment.CheckpointError, experiment.TrainingDivergedError),
+        experiment.ArtifactError,  # a result that contradicts itself
+    )
+    with pytest.raises(caught):
         experiment.run_experiment(directory, seeds=[11], scenarios=scenarios)
 
 
@@ -158,6 +162,35 @@ def test_component_missing_from_the_table(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     with pytest.raises((ValueError, KeyError), match=name):
         experiment.run_experiment(tmp_path, seeds=[11], scenarios=FULL)
+
+
+def test_new_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new row of the table is saved, restored and compared at once: a restore of it that does nothing is caught."""
+    averages: dict[int, float] = {}  # a running average of the loss, by the job that keeps it
+
+    def step(job: TrainingJob) -> bool:
+        updated = run_one_microstep(job)
+        averages[id(job)] = 0.9 * averages.get(id(job), 0.0) + job.last_loss
+        return updated
+
+    run_one_microstep = experiment.run_one_microstep
+    monkeypatch.setattr(experiment, "run_one_microstep", step)
+    row: experiment.Component[TrainingJob] = experiment.Component(
+        "average",
+        read=lambda job: averages.get(id(job), 0.0),
+        check=lambda _job, _held: None,
+        restore=lambda job, held: averages.update({id(job): held}),
+    )
+    careless = replace(row, restore=lambda job, _held: averages.update({id(job): 0.0}))
+    table = experiment.COMPONENTS
+
+    monkeypatch.setattr(experiment, "COMPONENTS", (*table, row))
+    result = experiment.evaluate_scenario(11, "full_mid_accumulation")
+    assert result["exact_resume"]
+    assert "average" in result["payload_keys"]
+
+    monkeypatch.setattr(experiment, "COMPONENTS", (*table, careless))
+    assert not experiment.evaluate_scenario(11, "full_mid_accumulation")["exact_resume"]
 
 
 @pytest.mark.parametrize("name", experiment.COUNTERS)
