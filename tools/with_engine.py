@@ -85,7 +85,8 @@ def require_program(program: str, package: str) -> None:
 def private_daemon() -> Iterator[str]:
     """Start a daemon with all its state in a folder of its own, give its address, and stop it in the end.
 
-    It makes no bridge and no firewall rule: containers get the machine's network, or none.
+    It makes no bridge and no firewall rule: containers get the machine's network, or none. Of another daemon it leaves
+    everything as it is.
 
     Raises:
         UnavailableError: it does not start.
@@ -97,7 +98,9 @@ def private_daemon() -> Iterator[str]:
         home = Path(name)
         address = f"unix://{home}/socket"
         command = ["dockerd", "--host", address, "--data-root", name + "/data", "--exec-root", name + "/exec"]
-        command += ["--pidfile", name + "/pid", "--bridge", "none", "--iptables=false", "--log-level", "warn"]
+        command += ["--pidfile", name + "/pid", "--iptables=false", "--ip-forward=false", "--log-level", "warn"]
+        if not Path("/sys/class/net/docker0").exists():  # made by another daemon, it would be removed
+            command += ["--bridge", "none"]
         with (home / "log").open("wb") as log:
             # In a session of its own, so that Ctrl-C reaches the containers' clients, and it only from here.
             daemon = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
