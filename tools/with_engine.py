@@ -7,7 +7,8 @@ when the command has ended. Where the pinned base cannot be pulled, a stand-in i
 own Python of the same series, from the Debian archive that apt is configured with, plus what pip needs here to reach an
 index (its settings, the certificates, local folders of wheels). The command finds in its environment
 
-    DOCKER_HOST   the private daemon's socket, if there is one
+    DOCKER_HOST   the private daemon's socket, if there is one, and
+    DOCKER        its own client
     BASE_IMAGE    the base image that can be had
     IMAGE_ARGS    the options with which `make image` builds the unchanged Dockerfile on it
 
@@ -28,7 +29,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCKER = os.environ.get("DOCKER", "docker")
 STAND_IN = "checkpoint-resume-stand-in"
 # What makes pip find packages; a constraint or a proxy's password is none of it.
 PIP_SETTINGS = ("index-url", "extra-index-url", "find-links", "trusted-host", "cert", "timeout", "default-timeout")
@@ -43,6 +43,11 @@ class UnavailableError(Exception):
 def say(message: str) -> None:
     """Print a line of our own amid the output of other programs."""
     print(f"with_engine: {message}", flush=True)
+
+
+def docker() -> str:
+    """Return the engine's client, as `make` would call it."""
+    return os.environ.get("DOCKER", "docker")
 
 
 def succeeds(*command: str, timeout: float | None = None) -> bool:
@@ -94,6 +99,10 @@ def private_daemon() -> Iterator[str]:
     if os.geteuid():
         raise UnavailableError("no container engine answers, and only root can start one")
     require_program("dockerd", "docker.io")
+    # Of several clients the daemon's own, which knows as many builders as it does.
+    client = Path(str(shutil.which("dockerd"))).parents[1] / "bin" / "docker"
+    if client.exists():
+        os.environ["DOCKER"] = str(client)
     with tempfile.TemporaryDirectory(prefix="engine-", ignore_cleanup_errors=True) as name:
         home = Path(name)
         address = f"unix://{home}/socket"
@@ -106,7 +115,7 @@ def private_daemon() -> Iterator[str]:
             daemon = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         try:
             deadline = time.monotonic() + SECONDS_TO_START
-            while not succeeds(DOCKER, "--host", address, "version"):
+            while not succeeds(docker(), "--host", address, "version"):
                 if daemon.poll() is not None or time.monotonic() > deadline:
                     last = (home / "log").read_text(errors="replace").strip().splitlines()[-1:]
                     raise UnavailableError(f"dockerd does not start: {' '.join(last)}")
@@ -174,7 +183,7 @@ def make_stand_in(release: str) -> None:
         command += [f"--customize-hook=sync-in {shlex.quote(str(tree))} /", release, str(archive), debian_archive()]
         if subprocess.run(command, stdout=2, check=False).returncode:
             raise UnavailableError(f"mmdebstrap cannot make a {release} base")
-        output(DOCKER, "import", str(archive), STAND_IN)
+        output(docker(), "import", str(archive), STAND_IN)
 
 
 def base_image() -> dict[str, str]:
@@ -188,15 +197,15 @@ def base_image() -> dict[str, str]:
     if not match:
         raise UnavailableError("the Dockerfile's base is no python:X.Y.Z-slim-RELEASE with a digest")
     pinned, series, release = match.groups()
-    if succeeds(DOCKER, "pull", pinned, timeout=SECONDS_TO_PULL):
+    if succeeds(docker(), "pull", pinned, timeout=SECONDS_TO_PULL):
         say(f"base: the pinned {pinned}")
         return {"BASE_IMAGE": pinned, "IMAGE_ARGS": "--network host"}
     say(f"the pinned base {pinned} cannot be pulled; making a stand-in")
     make_stand_in(release)
-    version = output(DOCKER, "run", "--rm", "--network", "none", STAND_IN, "python3", "--version").split()[-1]
+    version = output(docker(), "run", "--rm", "--network", "none", STAND_IN, "python3", "--version").split()[-1]
     if not version.startswith(f"{series}."):
         raise UnavailableError(f"the stand-in base has Python {version}, not {series}")
-    digest = output(DOCKER, "image", "inspect", "--format", "{{.Id}}", STAND_IN)
+    digest = output(docker(), "image", "inspect", "--format", "{{.Id}}", STAND_IN)
     say(f"base: a stand-in, Debian {release} with its Python {version}, {digest}")
     build_args = {"BASE_IMAGE": STAND_IN, "BASE_NAME": STAND_IN, "BASE_DIGEST": digest}
     options = ["--network host", *(f"--build-arg {name}={value}" for name, value in build_args.items())]
@@ -210,7 +219,7 @@ def main(command: list[str]) -> int:
     if not command:
         raise UnavailableError("no command: python3 tools/with_engine.py COMMAND ...")
     with contextlib.ExitStack() as stack:
-        if succeeds(DOCKER, "version"):
+        if succeeds(docker(), "version"):
             say("using the container engine that answers")
         else:
             os.environ["DOCKER_HOST"] = stack.enter_context(private_daemon())
