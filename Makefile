@@ -61,7 +61,9 @@ image: engine ## build the container image (IMAGE=name, IMAGE_ARGS="more options
 
 # No network, no rights, nothing to write to but /tmp and the mount; what is written belongs to the caller.
 CONFINED := --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --tmpfs /tmp
-AS_CALLER = --user "$$(id -u):$$(id -g)" $(if $(findstring podman,$(DOCKER)),--userns keep-id)
+AS_CALLER = --user "$$(id -u):$$(id -g)" $(KEEP_ID)
+# Podman without root gives a container other user numbers than the host's, unless it is told not to.
+KEEP_ID = $(if $(filter-out 0,$(shell id -u)),$(if $(findstring podman,$(shell $(DOCKER) --version)),--userns keep-id))
 IMAGE_RESULTS = $(or $(RESULTS),results)
 MOUNTED = --volume "$$(cd "$(IMAGE_RESULTS)" && pwd)":/results
 
