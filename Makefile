@@ -21,7 +21,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(PYTHON))
 endif
 endif
 
-.PHONY: help setup run test lint bench lock engine image image-run image-verify image-test clean
+.PHONY: help setup run test lint bench lock engine image image-run image-verify image-test image-ci clean
 
 help: ## list the targets
 	@echo 'Usage: make TARGET [PYTHON=python3.12] [ARGS="more arguments"]'
@@ -51,11 +51,11 @@ bench: $(STAMP) ## measure speed and memory, each figure beside its bound
 lock: $(STAMP) ## compile requirements*.in into requirements*.txt (ARGS=--upgrade takes newer versions)
 	$(IN_VENV) tools/lock.py $(ARGS)
 
-engine:
+engine: ## check that a container engine answers (DOCKER=podman for another than Docker)
 	@$(DOCKER) version >/dev/null 2>&1 || { echo "no container engine answers as '$(DOCKER)': \
 	start or install one, or name another, for example: make image DOCKER=podman" >&2; exit 2; }
 
-image: engine ## build the container image (IMAGE=name, IMAGE_ARGS="more options", DOCKER=podman)
+image: engine ## build the container image (IMAGE=name, IMAGE_ARGS="more options")
 	$(DOCKER) build --tag $(IMAGE) --build-arg TORCH_INDEX="$(TORCH_INDEX)" \
 		--build-arg REVISION="$$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)" $(IMAGE_ARGS) .
 
@@ -77,6 +77,9 @@ image-verify: image-run ## run the experiment in a container, then verify its ar
 
 image-test: engine $(STAMP) ## build the container image and test it
 	DOCKER="$(DOCKER)" IMAGE="$(IMAGE)" $(IN_VENV) -m pytest -v tests/image.py $(ARGS)
+
+image-ci: ## the same, with a private engine or a stand-in base where there is none (Debian, as root)
+	$(PYTHON) tools/with_engine.py $(MAKE) image-test
 
 clean: ## remove the environment, results, reports and caches
 	rm -rf $(VENV) results report build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
