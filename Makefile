@@ -5,6 +5,11 @@ PYTHON ?= python3
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 ARGS =
 
+# A container engine, the image's name, and further options for its build.
+DOCKER ?= docker
+IMAGE ?= checkpoint-resume
+IMAGE_ARGS ?=
+
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
 STAMP := $(VENV)/made-with
@@ -16,11 +21,11 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(PYTHON))
 endif
 endif
 
-.PHONY: help setup run verify expected portability test lint bench lock clean
+.PHONY: help setup run verify expected portability test lint bench lock engine image image-run image-verify image-test image-ci clean
 
 help: ## list the targets
 	@echo 'Usage: make TARGET [PYTHON=python3.12] [ARGS="more arguments"]'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv from the locked, hashed requirements (done once; the other targets ask for it)
 
@@ -61,6 +66,36 @@ bench: $(STAMP) ## measure speed and memory, each figure beside its bound
 
 lock: $(STAMP) ## compile requirements*.in into requirements*.txt (ARGS=--upgrade takes newer versions)
 	$(IN_VENV) tools/lock.py $(ARGS)
+
+engine: ## check that a container engine answers (DOCKER=podman for another than Docker)
+	@$(DOCKER) version >/dev/null 2>&1 || { echo "no container engine answers as '$(DOCKER)': \
+	start or install one, or name another, for example: make image DOCKER=podman" >&2; exit 2; }
+
+image: engine ## build the container image (IMAGE=name, IMAGE_ARGS="more options")
+	$(DOCKER) build --tag $(IMAGE) --build-arg TORCH_INDEX="$(TORCH_INDEX)" \
+		--build-arg REVISION="$$(git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)" $(IMAGE_ARGS) .
+
+# No network, no rights, nothing to write to but /tmp and the mount; what is written belongs to the caller.
+CONFINED := --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --tmpfs /tmp
+AS_CALLER = --user "$$(id -u):$$(id -g)" $(KEEP_ID)
+# Podman without root gives a container other user numbers than the host's, unless it is told not to.
+KEEP_ID = $(if $(filter-out 0,$(shell id -u)),$(if $(findstring podman,$(shell $(DOCKER) --version)),--userns keep-id))
+IMAGE_RESULTS = $(or $(RESULTS),results)
+MOUNTED = --volume "$$(cd "$(IMAGE_RESULTS)" && pwd)":/results
+
+image-run: engine ## run the experiment in a container, which is built when missing; artifacts go to results/
+	@$(DOCKER) image inspect $(IMAGE) >/dev/null 2>&1 || $(MAKE) image
+	@mkdir -p "$(IMAGE_RESULTS)"
+	$(DOCKER) run $(CONFINED) $(AS_CALLER) $(MOUNTED):z $(IMAGE) run --output-dir /results $(ARGS)
+
+image-verify: image-run ## run the experiment in a container, then verify its artifacts in another
+	$(DOCKER) run $(CONFINED) $(AS_CALLER) $(MOUNTED):ro,z --entrypoint python $(IMAGE) verify.py /results
+
+image-test: engine $(STAMP) ## build the container image and test it
+	DOCKER="$(DOCKER)" IMAGE="$(IMAGE)" $(IN_VENV) -m pytest -v tests/image.py $(ARGS)
+
+image-ci: ## the same, with a private engine or a stand-in base where there is none (Debian, as root)
+	$(PYTHON) tools/with_engine.py $(MAKE) image-test
 
 clean: ## remove the environment, results, reports and caches
 	rm -rf $(VENV) results report build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -469,7 +469,7 @@ class TestTargets:
 class TestContinuousIntegration:
     """.ci/run."""
 
-    @pytest.mark.parametrize("failing", ["test", "lint", "run", None])
+    @pytest.mark.parametrize("failing", ["test", "lint", "run", "image-ci", None])
     def test_it_makes_all_and_fails_when_any_fails(self, tmp_path: Path, failing: str | None) -> None:
         """Every target is tried from the project's directory, and one failure is enough for a failing status."""
         make = tmp_path / "make"
@@ -481,5 +481,5 @@ class TestContinuousIntegration:
             ["bash", ROOT / ".ci" / "run"], cwd=tmp_path, env=variables, capture_output=True, check=False, timeout=60
         )
 
-        assert (tmp_path / "log").read_text(encoding="utf-8").split() == ["test", "lint", "run"]
+        assert (tmp_path / "log").read_text(encoding="utf-8").split() == ["test", "lint", "run", "image-ci"]
         assert done.returncode == (0 if failing is None else 1)
