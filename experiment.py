@@ -70,7 +70,6 @@ import struct
 import tempfile
 import textwrap
 import threading
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -828,7 +827,7 @@ def capture_rng_state() -> dict[str, Any]:
     return {
         "python": {
             "version": version,
-            "words": torch.frombuffer(array("q", words), dtype=torch.int64),
+            "words": torch.from_numpy(np.fromiter(words, dtype=np.int64)),
             "gauss_next": gauss_next,
         },
         "numpy": {
@@ -847,9 +846,15 @@ def python_state(held: Mapping[str, Any]) -> tuple[Any, ...]:
     return held["version"], tuple(held["words"].tolist()), held["gauss_next"]
 
 
+@functools.cache
+def rng_form() -> dict[str, Any]:
+    """Return some state of the process generators, for its types, names and shapes, which never change."""
+    return capture_rng_state()
+
+
 def check_rng(_job: TrainingJob, held: object) -> None:
     """Refuse a missing generator, and a state that its kind of generator does not take."""
-    own = capture_rng_state()
+    own = rng_form()
     require_keys("rng", held, own)
     assert isinstance(held, dict)  # for the type checker; `require_keys` has made sure
     require_keys("rng.python", held["python"], own["python"])
@@ -1019,6 +1024,13 @@ def encode_leaf(tag: str, content: bytes, emit: Emit) -> None:
     emit(content)
 
 
+# NumPy reads these as they are; of the rest, such as bfloat16, it reads the bytes.
+NUMPY_DTYPES = {
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.float32, torch.float64, torch.complex64, torch.complex128),
+}
+
+
 def require_dense(tensor: Tensor) -> None:
     """Require a dense tensor on the CPU.
 
@@ -1036,8 +1048,8 @@ def encode_tensor(_kind: str, tensor: Tensor, emit: Emit) -> None:
         TypeError: the tensor is sparse, quantized or on another device.
     """
     require_dense(tensor)
-    elements = tensor.detach().resolve_conj().resolve_neg().ravel().view(torch.uint8).numpy()
-    encode_leaf(f"Tensor {tensor.dtype} {tuple(tensor.shape)}", elements.tobytes(), emit)
+    readable = tensor if tensor.dtype in NUMPY_DTYPES else tensor.detach().ravel().view(torch.uint8)
+    encode_leaf(f"Tensor {tensor.dtype} {tuple(tensor.shape)}", readable.numpy(force=True).tobytes(), emit)
 
 
 def encode_array(kind: str, values: np.ndarray[Any, Any] | np.generic, emit: Emit) -> None:
