@@ -676,12 +676,12 @@ class TestBrokenFiles:
         ):
             file.write_text(file.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
 
-        named = places(self.check(results, "results.csv"))
+        verdict = self.check(results, "results.csv")
 
-        assert {
-            "step-traces.json /0/step_trace/0/max_parameter_abs_error",
-            "results.csv /0/max_parameter_abs_error",
-        } <= set(named)
+        place = "step-traces.json /0/step_trace/0/max_parameter_abs_error"
+        assert {place, "results.csv /0/max_parameter_abs_error"} <= set(places(verdict))
+        [reason] = [d.reason for d in verdict.differences if f"{d.file} {d.place}" == place]
+        assert ("cannot be read: " in reason) == (text not in {'"0.5"', "true"})
 
     @pytest.mark.parametrize(
         ("old", "new", "column"),
@@ -768,10 +768,17 @@ class TestBrokenFiles:
         ],
     )
     def test_something_else_in_a_files_place(self, results: Path, name: str, kind: str) -> None:
-        """It is neither waited for nor read."""
+        """It is neither waited for nor read, and named for what it is."""
         self.spoil(results / name, kind)
 
-        self.check(results, name)
+        reasons = [d.reason for d in self.check(results, name).differences if d.file == name]
+
+        named = {
+            "nothing": "is missing",
+            "2 GB": f"is larger than {verify.FILES[name]} bytes",
+            "a device": "a symbolic link",
+        }
+        assert named.get(kind, "a symbolic link" if "link" in kind else kind) in reasons[0]
 
     def test_a_file_that_may_not_be_read(self, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The system's reason is given."""
@@ -984,10 +991,13 @@ class TestCommandLine:
         """Status 1, also where a name is beyond the terminal's encoding."""
         (results / "größe").write_text("", encoding="utf-8")
 
-        done = run(results, env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+        done = run(results, env={"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii"})
 
         assert (done.returncode, done.stderr) == (1, "")
-        assert done.stdout.splitlines()[-1] == "FAILED: 1 differences in 1 files"
+        assert done.stdout.splitlines()[-2:] == [
+            r"gr\xf6\xdfe: is not one of the six files",
+            "FAILED: 1 differences in 1 files",
+        ]
 
     def test_json(self, results: Path) -> None:
         """The same verdict as one JSON object."""
