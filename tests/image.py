@@ -150,13 +150,14 @@ class TestCommands:
         assert (there.returncode, there.stdout, there.stderr) == (2, "", here.stderr)
 
 
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the artifacts of `make image-verify` are to come to."""
+    return tmp_path_factory.mktemp("image-verify") / "results of a container"
+
+
 class TestImageVerify:
     """`make image-verify`: a run and its verification, in containers."""
-
-    @pytest.fixture(scope="class")
-    def results(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """Return where the artifacts are to come to."""
-        return tmp_path_factory.mktemp("image-verify") / "results of a container"
 
     def test_it_ends_in_verified_bitwise(self, results: Path) -> None:
         """The artifacts lie on the host and belong to the caller."""

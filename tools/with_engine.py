@@ -58,6 +58,24 @@ def succeeds(*command: str, timeout: float | None = None) -> bool:
         return False
 
 
+def run(*command: str, **variables: str) -> int:
+    """Run a command with more environment variables and return its exit status; an interruption reaches it, too.
+
+    Raises:
+        UnavailableError: it is not there.
+    """
+    try:
+        with subprocess.Popen(command, env={**os.environ, **variables}) as process:
+            try:
+                return process.wait()
+            except BaseException:
+                process.terminate()  # not killed: it has things of its own to clean up
+                process.wait()
+                raise
+    except FileNotFoundError:
+        raise UnavailableError(f"no program '{command[0]}'") from None
+
+
 def output(*command: str) -> str:
     """Return what a command prints.
 
@@ -79,10 +97,9 @@ def require_program(program: str, package: str) -> None:
     if shutil.which(program):
         return
     say(f"installing {package}")
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     succeeds("apt-get", "update", "-qq")  # without it, the lists that are there may do
     install = ["apt-get", "install", "-qq", "--no-install-recommends", package]
-    if not shutil.which("apt-get") or subprocess.run(install, env=quiet, stdout=2, check=False).returncode:
+    if not shutil.which("apt-get") or run(*install, DEBIAN_FRONTEND="noninteractive"):
         raise UnavailableError(f"{package} is not there and cannot be installed: it needs root, and Debian's packages")
 
 
@@ -181,7 +198,8 @@ def make_stand_in(release: str) -> None:
         archive = Path(name, "base.tar")
         command = ["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,python3-pip,ca-certificates"]
         command += [f"--customize-hook=sync-in {shlex.quote(str(tree))} /", release, str(archive), debian_archive()]
-        if subprocess.run(command, stdout=2, check=False).returncode:
+        Path(name).chmod(0o755)  # apt gives up its rights before it downloads
+        if run(*command, TMPDIR=name):
             raise UnavailableError(f"mmdebstrap cannot make a {release} base")
         output(docker(), "import", str(archive), STAND_IN)
 
@@ -224,7 +242,7 @@ def main(command: list[str]) -> int:
         else:
             os.environ["DOCKER_HOST"] = stack.enter_context(private_daemon())
         os.environ |= base_image()
-        return subprocess.run(command, check=False).returncode
+        return run(*command)
 
 
 if __name__ == "__main__":
