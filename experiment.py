@@ -1748,22 +1748,30 @@ def numeric_fingerprint() -> dict[str, str]:
     Where they are equal, two machines must give equal bits; where they are not, the names say which operation differs.
     """
     generator = torch.Generator().manual_seed(0)
-    wide = torch.randn(64, 64, generator=generator, **FACTORY)
-    x = torch.randn(4, 8, generator=generator, **FACTORY)
-    weight = nn.Parameter(torch.randn(3, 8, generator=generator, **FACTORY))
-    loss = functional.cross_entropy(torch.tanh(x @ weight.T), torch.arange(4) % 3)
-    loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
-    gradient = copied(weight.grad)
+
+    def randn(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, **FACTORY)
+
+    wide, batch, labels = randn(64, 64), randn(4, 8), torch.arange(4) % 3
+    # In the shapes of the fixture, because the kernels are chosen by shape, and 32 times, because they differ rarely.
+    products: list[Tensor] = [wide @ wide]
+    gradients: list[Tensor] = []
+    for _ in range(32):
+        parameters = [nn.Parameter(randn(*shape)) for shape in ((16, 8), (16,), (3, 16), (3,))]
+        hidden = functional.linear(batch, parameters[0], parameters[1])
+        logits = functional.linear(torch.tanh(hidden), parameters[2], parameters[3])
+        products += [hidden.detach(), logits.detach()]
+        gradients += torch.autograd.grad(functional.cross_entropy(logits, labels), parameters)
     stepped = nn.Parameter(wide.clone())
     stepped.grad = wide.flip(0) * 0.01
     torch.optim.AdamW([stepped], lr=0.03, weight_decay=0.01, fused=True).step()
     python = random.Random(0)
     return {
         "randn": sha256(wide),
-        "matrix_product": sha256([wide @ wide, x @ weight.detach().T]),
+        "matrix_product": sha256(products),
         "tanh": sha256(torch.tanh(wide)),
         "log_softmax": sha256(functional.log_softmax(wide, dim=1)),
-        "cross_entropy_gradients": sha256([loss.detach(), gradient]),
+        "cross_entropy_gradients": sha256(gradients),
         "fused_adamw_step": sha256(stepped),
         "numpy_legacy_normal": sha256(np.random.RandomState(0).normal(0.0, 0.015, size=4096)),
         "python_random": sha256([python.random() for _ in range(64)]),
