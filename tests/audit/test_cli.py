@@ -29,8 +29,9 @@ JOBS = str(Path(jobs.__file__))
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the real command line."""
     return subprocess.run(
-        [sys.executable, "-m", "resume_audit", *arguments], capture_output=True, text=True, check=False, **options
-    )
+        [sys.executable, "-m", "resume_audit", *arguments], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, **options,
+    )  # fmt: skip
 
 
 class TestExitStatus:
