@@ -21,7 +21,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(PYTHON))
 endif
 endif
 
-.PHONY: help setup run verify expected portability report pictures test lint bench lock engine image image-run image-verify image-test image-ci clean
+.PHONY: help setup run verify expected portability report pictures test gallery audit lint bench lock engine image image-run image-verify image-test image-ci clean
 
 help: ## list the targets
 	@echo 'Usage: make TARGET [PYTHON=python3.12] [ARGS="more arguments"]'
@@ -71,6 +71,12 @@ lint: $(STAMP) ## check style, format and types
 	$(IN_VENV) -m ruff check .
 	$(IN_VENV) -m ruff format --check .
 	$(IN_VENV) -m mypy
+
+gallery: $(STAMP) ## audit the gallery's further jobs, too, that `test` leaves out (minutes)
+	$(IN_VENV) -m pytest -m "gallery or not gallery" tests/gallery $(ARGS)
+
+audit: $(STAMP) ## audit the experiment's own fixture: every component left out at every micro-step, and check the matrix
+	$(IN_VENV) tools/audit_fixture.py $(ARGS)
 
 bench: $(STAMP) ## measure speed and memory, each figure beside its bound
 	$(IN_VENV) tests/bench.py $(ARGS)

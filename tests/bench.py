@@ -1,7 +1,8 @@
 """Measure speed and memory, and print each figure beside its bound: `make bench`, or `python tests/bench.py`.
 
-Each figure is a ratio of two measurements that are taken in turn within one run, so that it means the same on a slow
-machine as on a fast one. What is measured in processes of its own keeps this one small and its modules unloaded.
+Each figure, but for those in seconds, is a ratio of two measurements that are taken in turn within one run, so that it
+means the same on a slow machine as on a fast one. What is measured in processes of its own keeps this one small and its
+modules unloaded.
 
 Exit status: 0 every figure is within its bound, 1 one is not.
 """
@@ -20,6 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_ADAMW = (
@@ -178,7 +180,7 @@ def seconds_to_judge() -> float:
 
 
 def judging() -> Figure:
-    """Measure what `verify.py` takes for the default set, in seconds: the one figure that is no ratio."""
+    """Measure what `verify.py` takes for the default set, in seconds."""
     return Figure("judging the default set, in seconds", in_new_process(seconds_to_judge), 0.5)
 
 
@@ -200,7 +202,157 @@ def judging_linearity() -> Figure:
     return Figure("judging a run, 200 seeds / 5 seeds", in_new_process(judging_many_over_few), 1.2)
 
 
-FIGURES = (whole_run, evaluations, linearity, memory, validation, judging, judging_linearity)
+SMALL_JOB = """
+import torch
+from resume_audit import Job
+
+def make_job(seed, suspects=0):
+    torch.manual_seed(seed)
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    lost = {f"part_{index}": 0 for index in range(suspects)}
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(torch.ones(3, 4)).square().mean() * (1 + lost.get("part_7", 0) / 100)
+        loss.backward()
+        optimizer.step()
+        for name in lost:
+            lost[name] += 1
+        return {"loss": loss.item()}
+
+    return Job({"model": model, "optimizer": optimizer}, step)
+
+def make_suspect(seed):
+    return make_job(seed, 20)
+"""
+LARGE_JOB = """
+import torch
+from resume_audit import Job
+
+def make_job(seed):
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(*(torch.nn.Linear(1000, 1000) for _ in range(10)))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)
+    inputs = torch.randn(256, 1000)
+
+    def step():
+        optimizer.zero_grad()
+        loss = model(inputs).square().mean()
+        loss.backward()
+        optimizer.step()
+        return {"loss": loss.item()}
+
+    return Job({"model": model, "optimizer": optimizer}, step)
+"""
+
+
+def seconds_to_audit(factory: str) -> float:
+    """Return the time that a whole audit of a small job takes, its servers' imports done before."""
+    import resume_audit
+
+    with tempfile.TemporaryDirectory() as directory, resume_audit.keep_servers():
+        job = Path(directory) / "job.py"
+        job.write_text(SMALL_JOB, encoding="utf-8")
+
+        def audit() -> resume_audit.Report:
+            return resume_audit.audit(str(job), factory=factory, steps=12, interrupt=[1, 6, 11], jobs=2)
+
+        verdict = {"make_job": "EXACT", "make_suspect": "DIVERGES"}[factory]
+        if audit().verdict != verdict:  # the first of everything costs more
+            raise RuntimeError(f"{factory} is not {verdict}")
+        return statistics.median(seconds(audit) for _ in range(5))
+
+
+def seconds_to_audit_exact() -> float:
+    """Return the time of an audit without a diagnosis."""
+    return seconds_to_audit("make_job")
+
+
+def seconds_to_audit_suspects() -> float:
+    """Return the time of an audit that has to find one of 20 suspects, at each of 3 points."""
+    return seconds_to_audit("make_suspect")
+
+
+def auditing() -> Figure:
+    """Measure the audit of a job of 12 steps and 3 interruption points beyond the imports."""
+    return Figure("audit of a small job, in seconds", in_new_process(seconds_to_audit_exact), 1.5)
+
+
+def diagnosing() -> Figure:
+    """Measure what a diagnosis of 20 suspects adds to the audit of a small job."""
+    added = in_new_process(seconds_to_audit_suspects) - in_new_process(seconds_to_audit_exact)
+    return Figure("diagnosis of 20 suspects, in seconds", added, 3.0)
+
+
+def large_job() -> dict[str, Any]:
+    """Return the globals of a job with a model of 10 million parameters."""
+    made: dict[str, Any] = {}
+    exec(LARGE_JOB, made)  # noqa: S102 -- the same lines as in the file that is audited
+    return made
+
+
+def recording_over_plain() -> float:
+    """Return what an outcome after each of 20 steps costs, in relation to the steps."""
+    from resume_audit import run
+
+    job = large_job()["make_job"](0)
+    job.step()  # the first of everything costs more
+
+    def steps() -> None:
+        for _ in range(20):
+            job.step()
+
+    def outcomes() -> None:
+        for _ in range(20):
+            run.component_digests(job)
+
+    outcomes()
+    return median_ratio(lambda: seconds(outcomes), lambda: seconds(steps), pairs=3)
+
+
+def recording() -> Figure:
+    """Compare the recording of outcomes with the steps of a model of 10 million parameters."""
+    return Figure("recording 20 outcomes / 20 plain steps", in_new_process(recording_over_plain), 0.3)
+
+
+def interruption_over_plain() -> float:
+    """Return what one more interruption point costs an audit, in relation to a plain run of the job."""
+    import resume_audit
+
+    job = large_job()["make_job"](0)
+    job.step()
+
+    def plain() -> None:
+        for _ in range(20):
+            job.step()
+
+    with tempfile.TemporaryDirectory() as directory, resume_audit.keep_servers():
+        file = Path(directory) / "job.py"
+        file.write_text(LARGE_JOB, encoding="utf-8")
+
+        def audit(*points: int) -> float:
+            return seconds(lambda: resume_audit.audit(str(file), steps=20, interrupt=points, jobs=1))
+
+        audit(10)  # the first of everything costs more
+        return (audit(5, 10, 15) - audit(10)) / 2 / seconds(plain)
+
+
+def interruption() -> Figure:
+    """Compare an interruption point with a plain run of the job."""
+    return Figure("an interruption point / a plain run", in_new_process(interruption_over_plain), 3.0)
+
+
+def fixture_matrix() -> Figure:
+    """Measure the audit of the whole fixture, 37 points and all components, imports included."""
+    taken = seconds(lambda: run_program("-m", "resume_audit", "examples/experiment_job.py", "--matrix", "--jobs", "2"))
+    return Figure("matrix of the fixture, in seconds", taken, 60.0)
+
+
+FIGURES = (
+    *(whole_run, evaluations, linearity, memory, validation, judging, judging_linearity),
+    *(auditing, diagnosing, recording, interruption, fixture_matrix),
+)
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 import experiment
+import resume_audit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,13 @@ settings.load_profile("suite")
 def _process_as_found() -> Iterator[None]:
     """Give back generators, threads and settings after each test, so that the order of tests does not matter."""
     with experiment.isolated_state():  # not the lock: a test may start threads that want it
+        yield
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[None]:
+    """Keep the audit's servers for as long as the tests run: torch is imported twice, not for every test."""
+    with resume_audit.keep_servers():
         yield
 
 

@@ -1,0 +1,466 @@
+"""The audit from beginning to end: baseline, saves, resumes, diagnosis, matrix; and what it all amounts to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from resume_audit import plan
+from resume_audit.baseline import first_difference, locate
+from resume_audit.diagnosis import Case, Diagnosis
+from resume_audit.matrix import Matrix
+from resume_audit.process import source as sources
+from resume_audit.process.failure import Failure
+from resume_audit.process.launcher import (
+    HASH_SEEDS,
+    ForkLauncher,
+    FreshLauncher,
+    Launcher,
+    RunFailed,
+    Servers,
+    open_servers,
+    run,
+)
+from resume_audit.process.source import Factory, Source
+from resume_audit.report import Report, number
+from resume_audit.run import Run, Trace, differing
+from resume_audit.saving import what_saving_changes
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+class UsageError(ValueError):
+    """The audit was asked for in a way that cannot be followed."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to audit. interrupt: points, or None to choose. timeout: seconds that one run may take, None for no limit."""
+
+    seed: int = 0
+    steps: int | None = None
+    interrupt: Sequence[int] | None = None
+    every: bool = False
+    chain: bool | None = None
+    matrix: bool = False
+    diagnose: bool = True
+    fresh: bool = False
+    jobs: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
+    timeout: float | None = 600.0
+
+
+@dataclass
+class Leg:
+    """One interrupted run: after which steps, its last checkpoint, and what came of it."""
+
+    after: tuple[int, ...]
+    checkpoint: Path
+    saved: Trace | None = None
+    resumed: Trace | None = None
+    failure: Failure | None = None
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def audit(
+    job: Factory | str | Path,
+    *,
+    factory: str | None = None,
+    seed: int = 0,
+    steps: int | None = None,
+    interrupt: Sequence[int] | None = None,
+    every: bool = False,
+    chain: bool | None = None,
+    matrix: bool = False,
+    diagnose: bool = True,
+    fresh: bool = False,
+    jobs: int | None = None,
+    timeout: float | None = 600.0,
+    progress: Progress | None = None,
+) -> Report:
+    """Audit a job.
+
+    Args:
+        job: What builds the job from a seed: the function itself, or `FILE.py:factory`, `package.module:factory`.
+        factory: Name of that function, where `job` names a file or a module; by default `make_job`.
+        seed: What the factory is called with.
+        steps: Length of the uninterrupted run; by default the module's `STEPS`.
+        interrupt: Steps after which to interrupt; by default the module's `INTERRUPT`, else five chosen ones.
+        every: Interrupt after every step.
+        chain: Interrupt the resumed run again, at each later point; by default the module's `CHAIN`, else not.
+        matrix: Resume without each component in turn.
+        diagnose: Look for what was lost where a resume differs.
+        fresh: A whole new interpreter for every run.
+        jobs: Runs side by side.
+        timeout: Longest time that one run may take, in seconds; None for no limit.
+        progress: Told how far the audit is.
+
+    Returns:
+        The report. Errors of the job are in it, as verdict ERROR.
+
+    Raises:
+        UsageError: An option that cannot be followed.
+    """
+    given = {"jobs": jobs} if jobs is not None else {}
+    options = Options(seed, steps, interrupt, every, chain, matrix, diagnose, fresh, timeout=timeout, **given)
+    if isinstance(job, (str, Path)):
+        return audit_source(sources.parse(str(job), factory), options, None, progress)
+    return audit_source(sources.of(job), options, job, progress)
+
+
+def audit_source(
+    source: Source, options: Options, factory: Factory | None = None, progress: Progress | None = None
+) -> Report:
+    """Audit the job of a source; `factory` is the function itself, where the caller has it."""
+    _check(options)
+    folder = Path(tempfile.mkdtemp(prefix="resume-audit-"))
+    try:
+        if options.fresh:
+            return _Audit(FreshLauncher(source), source, options, folder, progress).make()
+        with open_servers() as servers:
+            return _forked(servers, source, options, factory, folder, progress)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forked(
+    servers: Servers, source: Source, options: Options, factory: Factory | None, folder: Path, progress: Progress | None
+) -> Report:
+    if source.kind != "object":
+        servers.start()
+    launcher = ForkLauncher(servers, source, factory)
+    try:
+        return _Audit(launcher, source, options, folder, progress).make()
+    finally:
+        launcher.close()
+
+
+def _check(options: Options) -> None:
+    if options.steps is not None and options.steps < 1:
+        raise UsageError(f"steps has to be at least 1, not {options.steps}")
+    if options.jobs < 1:
+        raise UsageError(f"jobs has to be at least 1, not {options.jobs}")
+    if options.timeout is not None and not options.timeout > 0:
+        raise UsageError(f"timeout has to be more than 0 seconds, not {options.timeout:g}")
+    if not 0 <= options.seed < 2**32:
+        raise UsageError(f"seed has to be from 0 to 2**32 - 1, not {options.seed}")
+    if options.every and options.interrupt is not None:
+        raise UsageError("either interruption points or every step, not both")
+
+
+class _Audit:
+    """One audit in progress."""
+
+    def __init__(
+        self, launcher: Launcher, source: Source, options: Options, folder: Path, progress: Progress | None
+    ) -> None:
+        self.launcher, self.options, self.folder = launcher, options, folder
+        self.progress = progress or (lambda *_: None)
+        self.data: dict[str, Any] = {
+            "schema_version": 1, "job": source.label, "seed": options.seed, "steps": options.steps or 0,
+            "verdict": "ERROR",
+            "components": [],
+            "options": {
+                "interrupt": None if options.interrupt is None else sorted(set(options.interrupt)),
+                "every": options.every, "chain": bool(options.chain), "matrix": options.matrix, "fresh": options.fresh,
+                "jobs": options.jobs, "timeout": options.timeout,
+            },
+            "versions": {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__},
+            "interruptions": [], "baseline": {"repeatable": None, "first_difference": None},
+            "resumes": [], "matrix": None,
+            "error": None,
+        }  # fmt: skip
+        self.pool = ThreadPoolExecutor(options.jobs)
+
+    def make(self) -> Report:
+        try:
+            self.work()
+        except RunFailed as failed:
+            self.fail(failed.failure)
+        except BaseException:
+            self.launcher.close()  # ends the runs that the pool is waiting for
+            raise
+        finally:
+            self.pool.shutdown(wait=True, cancel_futures=True)
+        return Report(self.data)
+
+    def fail(self, failure: Failure) -> None:
+        self.data["verdict"] = "ERROR"
+        if self.data["error"] is None:
+            self.data["error"] = failure.to_dict()
+
+    def start(self, task: Any, **where: Any) -> Any:
+        return run(self.launcher, task, self.options.timeout, **where)
+
+    def each(self, what: str, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Do some work for each item, as many side by side as were asked for; the results in the order of the items."""
+        self.progress(what, 0, len(items))
+        futures = [self.pool.submit(work, item) for item in items]
+        results = []
+        for done, future in enumerate(futures, start=1):
+            results.append(future.result())
+            self.progress(what, done, len(items))
+        return results
+
+    # ------------------------------------------------------------------------------------------------ the phases
+
+    def work(self) -> None:
+        self.progress("importing", 0, 1)
+        self.launcher.prepare(HASH_SEEDS[0])
+        self.read_constants()
+        if not self.baseline():
+            return
+        try:
+            points = self.points()
+        except plan.PointError as error:
+            self.fail(Failure("usage", None, "UsageError", str(error)))
+            return
+        self.data["interruptions"] = [{"after": after, "why": why} for after, why in points]
+        legs = self.legs([after for after, _ in points])
+        self.each("resuming", self.diagnosed, [leg for leg in legs if self.judge(leg)])
+        self.data["resumes"] = [leg.told for leg in legs]
+        verdicts = {leg.told["verdict"] for leg in legs}
+        self.data["verdict"] = next(v for v in ("ERROR", "DIVERGES", "EXACT") if v in verdicts)
+        for leg in legs:
+            if leg.failure is not None:
+                self.fail(leg.failure)
+        if self.options.matrix and self.data["verdict"] != "ERROR":
+            checkpoints = {leg.after[0]: leg.checkpoint for leg in legs if len(leg.after) == 1}
+            matrix = Matrix(
+                self.options.seed, self.steps, self.reference.components, self.reference.outcomes, checkpoints
+            )
+            self.data["matrix"] = self.each("leaving out", lambda cell: matrix.cell(self.start, *cell), matrix.cells())
+
+    def read_constants(self) -> None:
+        constants = self.launcher.constants
+        steps = self.options.steps if self.options.steps is not None else constants.get("STEPS")
+        if not isinstance(steps, int) or steps < 1:
+            raise RunFailed(
+                Failure("usage", None, "UsageError", "how many steps? say --steps N, or STEPS in the job's module")
+            )
+        self.steps = self.data["steps"] = steps
+        self.asked = self.options.interrupt
+        if self.asked is None and not self.options.every:
+            self.asked = constants.get("INTERRUPT")
+        self.chain = bool(constants.get("CHAIN", False)) if self.options.chain is None else self.options.chain
+        self.data["options"]["chain"] = self.chain
+        if self.asked is not None:
+            self.asked = [int(point) for point in self.asked]
+            self.data["options"]["interrupt"] = sorted(set(self.asked))
+            try:
+                plan.requested(self.asked, steps)
+            except plan.PointError as error:
+                raise RunFailed(Failure("usage", None, "UsageError", str(error))) from None
+
+    def points(self) -> list[tuple[int, str]]:
+        if self.options.every:
+            return plan.every(self.steps)
+        if self.asked is not None:
+            return plan.requested(self.asked, self.steps)
+        return plan.chosen(self.reference, self.steps)
+
+    def baseline(self) -> bool:
+        """Two uninterrupted runs; whether they agree."""
+        self.progress("baseline", 0, 2)
+        seed, steps = self.options.seed, self.steps
+        second = (
+            self.pool.submit(self.start, Run(seed, steps, observe=False), second=True)
+            if self.options.jobs > 1
+            else None
+        )
+        first: Trace = self.start(Run(seed, steps, in_flight=True))
+        other: Trace = (
+            second.result() if second is not None else self.start(Run(seed, steps, observe=False), second=True)
+        )
+        self.reference = first
+        self.data["components"] = first.components
+        self.progress("baseline", 2, 2)
+        step, outcomes = first_difference(first.outcomes, other.outcomes)
+        if step is None:
+            self.data["baseline"]["repeatable"] = True
+            return True
+        found = locate(self.start, self.folder, seed, step, outcomes)
+        self.data["baseline"] = {"repeatable": False, "first_difference": found}
+        self.data["verdict"] = "ABSTAIN"
+        return False
+
+    def legs(self, points: list[int]) -> list[Leg]:
+        """All interrupted runs: one for each point, and for a chain one for each row of points."""
+        single = [Leg((after,), self.folder / f"after-{after}") for after in points]
+        self.each("resuming", self.run_single, single)
+        if not self.chain:
+            return single
+        chained: list[Leg] = []
+        for leg in single[1:]:
+            before = chained[-1] if chained else single[0]
+            chained.append(Leg((*before.after, leg.after[0]), self.folder / f"chain-{leg.after[0]}"))
+            self.run_chained(chained[-1], before)
+        return single + chained
+
+    def run_single(self, leg: Leg) -> None:
+        (after,) = leg.after
+        try:
+            leg.saved = self.start(
+                Run(self.options.seed, self.steps, phase="save", saves={after: leg.checkpoint}, observe=False)
+            )
+            self.resume(leg)
+        except RunFailed as failed:
+            leg.failure = failed.failure
+
+    def run_chained(self, leg: Leg, before: Leg) -> None:
+        start, stop = leg.after[-2:]
+        try:
+            leg.saved = self.start(
+                Run(self.options.seed, stop, phase="resume", start=start, load=before.checkpoint, observe=False,
+                    saves={stop: leg.checkpoint})
+            )  # fmt: skip
+            self.resume(leg)
+        except RunFailed as failed:
+            leg.failure = failed.failure
+
+    def resume(self, leg: Leg) -> None:
+        leg.resumed = self.start(
+            Run(self.options.seed, self.steps, phase="resume", start=leg.after[-1], load=leg.checkpoint)
+        )
+
+    # ------------------------------------------------------------------------------------------------- judging
+
+    def judge(self, leg: Leg) -> bool:
+        """Write down what came of a leg; whether it wants a diagnosis."""
+        leg.told = told = _told(leg)
+        if leg.failure is not None or leg.saved is None or leg.resumed is None:
+            told["verdict"] = "ERROR"
+            return False
+        after, reference = leg.after[-1], self.reference.outcomes
+        trace = _held_against(leg.resumed, reference, after)
+        told["trace"] = [{"step": step, "parameters": None, "outcomes": names} for step, names in trace.items()]
+        disturbed = None
+        if len(leg.after) == 1:
+            disturbed, names = first_difference(reference, leg.saved.outcomes)
+            told["saving_disturbs"] = disturbed is not None
+        wrong = {step: names for step, names in trace.items() if names}
+        self.vacuous(leg)
+        if not wrong and disturbed is None and not told["vacuous"]:
+            return False
+        told["verdict"] = "DIVERGES"
+        if wrong:
+            step = min(wrong)
+            told["first_divergence"] = {"step": step, "outcomes": wrong[step]}
+            later = min((s for s in wrong if s), default=None)
+            visible = None if later is None else {"step": later, "outcomes": wrong[later]}
+            told["moments"] = {"lost_after": after, "first_visible": visible}
+            last = max(wrong)
+            told["healed_after"] = last if last < self.steps else None
+        elif disturbed is not None:
+            told["first_divergence"] = {"step": disturbed, "outcomes": names}
+        return self.options.diagnose and (bool(wrong) or disturbed is not None)
+
+    def vacuous(self, leg: Leg) -> None:
+        """Tell where an agreement would prove nothing."""
+        assert leg.saved is not None  # noqa: S101 -- the caller has looked
+        assert leg.resumed is not None  # noqa: S101 -- likewise
+        reasons: list[tuple[str, str]] = []
+        reference, resumed = self.reference, leg.resumed
+        if (
+            not reference.comparable
+            and not any(reference.metrics.values())
+            and not any(name.startswith("metrics.") for outcome in reference.outcomes.values() for name in outcome)
+        ):
+            reasons.append(("nothing_to_compare", "No component has any state and no step returned a metric."))
+        if not leg.saved.written:
+            reasons.append(("nothing_saved", "The save wrote nothing: there is no file, or an empty one."))
+        at = {
+            name: value for name, value in reference.outcomes[leg.after[-1]].items() if not name.startswith("metrics.")
+        }
+        if resumed.components and resumed.loaded == resumed.fresh and differing(at, resumed.fresh):
+            reasons.append(
+                (
+                    "nothing_loaded",
+                    "After the load every component is as the factory made it, though the saved state was another.",
+                )
+            )
+        leg.told["vacuous"] = [{"what": what, "message": message} for what, message in reasons]
+
+    def diagnosed(self, leg: Leg) -> None:
+        """Find out what a leg has lost, and how far it is off in the end."""
+        told, after = leg.told, leg.after[-1]
+        try:
+            if told["moments"] is None:
+                told["diagnosis"] = what_saving_changes(self.start, self.options.seed, after, self.folder)
+                return
+            self.drift(leg)
+            folder = self.folder / f"diagnosis-{'-'.join(map(str, leg.after))}"
+            folder.mkdir()
+            only_loaded = told["moments"]["first_visible"] is None
+            case = Case(
+                self.options.seed, after, leg.checkpoint, self.steps, after if only_loaded else after + 1,
+                self.reference.outcomes, folder,
+            )  # fmt: skip
+            told["diagnosis"] = Diagnosis(case, self.start).make()
+            shutil.rmtree(folder, ignore_errors=True)
+        except RunFailed as failed:
+            leg.failure = failed.failure
+
+    def drift(self, leg: Leg) -> None:
+        """The resumed run once more, this time measured against the uninterrupted one."""
+        after = leg.after[-1]
+        folder = self.folder / f"parameters-{'-'.join(map(str, leg.after))}"
+        folder.mkdir()
+        self.start(Run(self.options.seed, self.steps, observe=False, write_parameters=folder, parameters_from=after))
+        measured: Trace = self.start(
+            Run(self.options.seed, self.steps, phase="resume", start=after, load=leg.checkpoint, observe=False,
+                read_parameters=folder, parameters_from=after)
+        )  # fmt: skip
+        shutil.rmtree(folder, ignore_errors=True)
+        for entry in leg.told["trace"]:
+            entry["parameters"] = number(measured.drift.get(entry["step"] or after))
+        leg.told["drift"] = {
+            "parameters": number(measured.drift.get(self.steps)),
+            "metrics": _metric_differences(self.reference.metrics, measured.metrics, after),
+        }
+
+
+def _told(leg: Leg) -> dict[str, Any]:
+    return {
+        "interrupted_after": list(leg.after), "verdict": "EXACT", "saving_disturbs": False, "first_divergence": None,
+        "moments": None, "healed_after": None, "drift": None, "trace": [], "vacuous": [], "diagnosis": None,
+    }  # fmt: skip
+
+
+def _held_against(resumed: Trace, reference: dict[int, dict[str, str]], after: int) -> dict[int, list[str]]:
+    """What differs at every step of a resumed run; step 0 is the state right after loading."""
+    at = {name: value for name, value in reference[after].items() if not name.startswith("metrics.")}
+    trace = {0: differing(at, resumed.loaded)}
+    return trace | {step: differing(reference[step], outcome) for step, outcome in sorted(resumed.outcomes.items())}
+
+
+def _metric_differences(
+    ours: dict[int, dict[str, float]], theirs: dict[int, dict[str, float]], after: int
+) -> dict[str, float | str]:
+    """The difference of each metric at the last step at which either run returned it."""
+    found: dict[str, float | str] = {}
+    for step in sorted(theirs):
+        if step <= after:
+            continue
+        for name in ours.get(step, {}) | theirs[step]:
+            one, two = ours.get(step, {}).get(name), theirs[step].get(name)
+            if one is None or two is None:
+                found[name] = "inf"
+            elif one == two or (one != one and two != two):  # noqa: PLR0124 -- a NaN is what differs from itself
+                found[name] = 0.0
+            else:
+                gap = abs(one - two)
+                found[name] = gap if gap < float("inf") else "inf"
+    return found

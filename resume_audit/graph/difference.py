@@ -1,0 +1,208 @@
+"""What differs between two snapshots of one job, and where."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from resume_audit.graph.nodes import Label, Leaf, Node, Part, Snapshot
+from resume_audit.graph.walk import path_of
+
+ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """One piece of state that differs.
+
+    kind: `content` (of the node `ours`/`theirs` itself), `part` (what a holder holds at `label`; absent on
+    one side or of another kind), `alias` (two places hold one object on one side only), `storage` (two
+    tensors lie in one storage on one side only), `order` (of keys or elements), `closed` (cannot be set).
+    ours, theirs: numbers of the nodes concerned, on the first and on the second side. path, first, second:
+    what a reader sees. with_: the other places of an aliasing.
+    """
+
+    kind: str
+    path: str
+    ours: int
+    theirs: int
+    first: str
+    second: str
+    label: Label | None = None
+    sort: str = ""
+    with_: tuple[str, ...] = ()
+    shared: str = ""
+
+
+@dataclass
+class Difference:
+    """All suspects, the pairs of nodes that correspond, and what could not be entered on either side."""
+
+    suspects: list[Suspect] = field(default_factory=list)
+    pairs: dict[int, int] = field(default_factory=dict)
+    closed: dict[str, str] = field(default_factory=dict)
+
+
+def difference(ours: Snapshot, theirs: Snapshot) -> Difference:
+    """Compare two snapshots pair by pair, from the roots on."""
+    return _Comparison(ours, theirs).run()
+
+
+class _Comparison:
+    def __init__(self, ours: Snapshot, theirs: Snapshot) -> None:
+        self.ours, self.theirs = ours.nodes, theirs.nodes
+        self.found = Difference()
+        self.pairs = self.found.pairs
+        self.back: dict[int, int] = {}
+        self.waiting: deque[tuple[int, int]] = deque()
+
+    def run(self) -> Difference:
+        self.pair(0, 0)
+        while self.waiting:
+            self.compare(*self.waiting.popleft())
+        self.compare_storages()
+        return self.found
+
+    def pair(self, one: int, two: int) -> None:
+        self.pairs[one], self.back[two] = two, one
+        self.waiting.append((one, two))
+
+    def suspect(self, kind: str, path: str, one: int, two: int, first: str, second: str, **more: object) -> None:
+        self.found.suspects.append(Suspect(kind, path, one, two, first, second, **more))  # type: ignore[arg-type]
+
+    def compare(self, one: int, two: int) -> None:
+        ours, theirs = self.ours[one], self.theirs[two]
+        for node in (ours, theirs):
+            if node.kind == "closed":
+                self.found.closed.setdefault(node.path, node.why)
+        if ours.kind == "generator" and ours.content != theirs.content:
+            self.suspect("position", theirs.path, one, two, ours.shown, theirs.shown, sort=ours.kind)
+            if ours.content[1] != theirs.content[1]:
+                return self.compare_cells(one, two)
+        elif ours.content != theirs.content:
+            self.suspect("content", ours.path, one, two, ours.shown, theirs.shown, sort=ours.kind)
+            if ours.kind in ("list", "deque", "tuple") and len(ours.parts) != len(theirs.parts):
+                return None
+        self.compare_parts(one, two)
+        if ours.order != theirs.order and ours.kind != "closed":  # noqa: SIM102 -- the second question costs more
+            if {part.label.sign for part in ours.parts} == {part.label.sign for part in theirs.parts}:
+                self.suspect("order", ours.path, one, two, f"in the order {ours.shown}", f"in the order {theirs.shown}",
+                             sort=ours.kind)  # fmt: skip
+        return None
+
+    def compare_cells(self, one: int, two: int) -> None:
+        """Of a suspended function and one that has not started only the shared cells correspond."""
+        theirs = {part.label.sign: part for part in self.theirs[two].parts if part.label.kind == "cell"}
+        for part in self.ours[one].parts:
+            other = theirs.get(part.label.sign)
+            if part.label.kind == "cell" and other is not None:
+                self.compare_part(one, two, part, other)
+
+    def compare_parts(self, one: int, two: int) -> None:
+        theirs = {part.label.sign: part for part in self.theirs[two].parts}
+        unmatched: list[Part] = []
+        for part in self.ours[one].parts:
+            label = part.label
+            if label.node is not None and label.node in self.pairs:
+                label = Label(label.kind, label.name, self.pairs[label.node])
+            elif label.node is not None:
+                unmatched.append(part)
+                continue
+            other = theirs.pop(label.sign, None)
+            if other is None:
+                self.absent(one, two, part, ours=True)
+            else:
+                self.compare_part(one, two, part, other)
+        rest = [
+            other for other in theirs.values() if other.label.node is not None and other.label.node not in self.back
+        ]
+        for part, other in zip(unmatched, rest, strict=False):  # keys that are new on both sides: by their order
+            assert part.label.node is not None  # noqa: S101 -- chosen above
+            assert other.label.node is not None  # noqa: S101 -- likewise
+            if self.ours[part.label.node].type == self.theirs[other.label.node].type:
+                self.pair(part.label.node, other.label.node)
+            theirs.pop(other.label.sign)
+            self.compare_part(one, two, part, other)
+        for part in unmatched[len(rest) :]:
+            self.absent(one, two, part, ours=True)
+        for other in theirs.values():
+            self.absent(one, two, other, ours=False)
+
+    def absent(self, one: int, two: int, part: Part, *, ours: bool) -> None:
+        if self.ours[one].kind == "generator" or part.label.kind == "root":
+            return  # a variable that is not set yet, or a part of the job that only one run has named
+        if ours:
+            path = path_of(self.ours, one, part.label)
+            self.suspect("part", path, one, two, self.show(part, self.ours), ABSENT, label=part.label)
+        else:
+            path = path_of(self.theirs, two, part.label)
+            self.suspect("part", path, one, two, ABSENT, self.show(part, self.theirs), label=part.label, sort="extra")
+
+    def compare_part(self, one: int, two: int, part: Part, other: Part) -> None:
+        first, second = part.target, other.target
+        path = path_of(self.ours, one, part.label)
+        if isinstance(first, Leaf) and isinstance(second, Leaf):
+            if (first.type, first.content) != (second.type, second.content):
+                self.suspect("part", path, one, two, first.shown, second.shown, label=part.label, sort=first.type)
+            return
+        if isinstance(first, Leaf) or isinstance(second, Leaf):
+            self.suspect(
+                "part", path, one, two, self.show(part, self.ours), self.show(other, self.theirs), label=part.label
+            )
+            return
+        if self.pairs.get(first) == second:
+            return
+        if first in self.pairs or second in self.back:
+            self.alias(one, two, part, other, path)
+            return
+        ours, theirs = self.ours[first], self.theirs[second]
+        if (ours.kind, ours.type) != (theirs.kind, theirs.type):
+            self.suspect(
+                "part", path, one, two, self.show(part, self.ours), self.show(other, self.theirs), label=part.label
+            )
+            return
+        self.pair(first, second)
+
+    def alias(self, one: int, two: int, part: Part, other: Part, path: str) -> None:
+        """A place that holds an object known from elsewhere, on one side or on both, but not the same one."""
+        assert isinstance(part.target, int)  # noqa: S101 -- the caller has looked
+        assert isinstance(other.target, int)  # noqa: S101 -- likewise
+        if part.target in self.pairs:
+            known = self.ours[part.target].path
+            first = f"the same object as {known}"
+            second = (
+                f"the same object as {self.ours[self.back[other.target]].path}" if other.target in self.back
+                else "an object of its own"
+            )  # fmt: skip
+            shared = "shared"
+        else:
+            known = self.theirs[other.target].path
+            first, second, shared = "an object of its own", f"the same object as {known}", "separate"
+        self.suspect("alias", path, one, two, first, second, label=part.label, with_=(known,), shared=shared)
+
+    def compare_storages(self) -> None:
+        """Tensors that lie in one storage on one side and not on the other."""
+        first_ours: dict[int, int] = {}
+        first_theirs: dict[int, int] = {}
+        for one, two in sorted(self.pairs.items()):
+            mine, other = self.ours[one].storage, self.theirs[two].storage
+            if mine is None or other is None:
+                continue
+            leader, their_leader = first_ours.setdefault(mine[0], one), first_theirs.setdefault(other[0], two)
+            if self.pairs.get(leader) == their_leader:
+                continue
+            if leader != one:
+                known, shared = self.ours[leader].path, "shared"
+                first, second = f"shares the storage of {known}", "has a storage of its own"
+            else:
+                known, shared = self.ours[self.back[their_leader]].path, "separate"
+                first, second = "has a storage of its own", f"shares the storage of {known}"
+            path = self.ours[one].path
+            self.suspect("storage", path, one, two, first, second, sort="tensor", with_=(known,), shared=shared)
+
+    @staticmethod
+    def show(part: Part, nodes: list[Node]) -> str:
+        if isinstance(part.target, Leaf):
+            return part.target.shown
+        node = nodes[part.target]
+        return node.shown or f"a {node.type.rpartition('.')[2]}"

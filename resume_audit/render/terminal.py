@@ -1,0 +1,103 @@
+"""The report on one screen."""
+
+from typing import Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from resume_audit.render import story
+from resume_audit.render.story import Code, Report, Sentence
+
+VERDICT_STYLE: Final = {
+    "EXACT": "bold green",
+    "DIVERGES": "bold red",
+    "ABSTAIN": "bold yellow",
+    "ERROR": "bold red",
+}
+CELL_STYLE: Final = {
+    "exact": "green",
+    "diverges": "red",
+    "heals": "yellow",
+    "inert": "dim",
+    "error": "bold red",
+}
+MOST_COLUMNS: Final = 8  # of a matrix with words; a wider one has a character for each cell
+MOST_FINDINGS: Final = 3  # told in full; the others by their headline
+
+
+def write(report: Report, console: Console) -> None:
+    """Write the report to a console: verdict, what was run, the matrix, the diagnosis in sentences.
+
+    Args:
+        report: A report as `schemas/audit.schema.json` describes it.
+        console: Where to; its width decides where lines break.
+    """
+    verdict = report["verdict"]
+    console.print(Text.assemble((verdict, VERDICT_STYLE[verdict]), "  ", styled(story.headline(report))))
+    for line in story.what_was_run(report):
+        console.print(indented(styled(line)))
+    if report["matrix"]:
+        console.print()
+        write_matrix(report, console)
+    for line in story.abstention(report):
+        console.print()
+        console.print(styled(line))
+    found = story.findings(report)
+    advised: set[str] = set()
+    for finding in found[:MOST_FINDINGS]:
+        console.print()
+        if len(found) > 1 or finding.headline != story.headline(report):
+            console.print(styled(finding.headline, "bold"))
+        write_finding(finding, console, advised)
+    if rest := found[MOST_FINDINGS:]:
+        console.print()
+        console.print(Text("Further findings, in full in the JSON, Markdown and HTML reports:"))
+        for finding in rest:
+            console.print(indented(styled(finding.headline)))
+    if traceback := story.traceback_of(report):
+        console.print()
+        console.print(Text(traceback))
+
+
+def write_finding(finding: story.Finding, console: Console, advised: set[str]) -> None:
+    """Write one finding below its headline; advice that an earlier one gave is not repeated."""
+    for sentence in finding.sentences:
+        console.print(styled(sentence))
+    for title, remedy in finding.advice:
+        if title not in advised:
+            console.print(Text.assemble((f"What to do ({title}): ", "bold"), remedy))
+            advised.add(title)
+    for sentence in finding.asides:
+        console.print(indented(styled(sentence, "dim")))
+
+
+def write_matrix(report: Report, console: Console) -> None:
+    """Write the omission matrix: words for few interruption points, signs with their key for many."""
+    points, rows = story.matrix_rows(report)
+    wide = len(points) > MOST_COLUMNS
+    table = Table(box=None, pad_edge=False, padding=(0, 2 if not wide else 1, 0, 0), header_style="")
+    table.add_column(Text("left out"), no_wrap=True)
+    if wide:
+        table.add_column(Text(f"first shows when interrupted after step {story.spans(points)}"), no_wrap=True)
+        for name, cells in rows:
+            strip = Text.assemble(*((c.sign, CELL_STYLE[c.outcome]) if c else " " for c in cells))
+            table.add_row(Text(name), strip)
+    else:
+        for point in points:
+            table.add_column(Text(f"after {point}"), no_wrap=True)
+        for name, cells in rows:
+            table.add_row(Text(name), *(Text(c.word, CELL_STYLE[c.outcome]) if c else Text("") for c in cells))
+    console.print(table)
+    console.print(Text(story.key(rows, signs=wide), "dim"))
+
+
+def styled(sentence: Sentence, style: str = "") -> Text:
+    """Return a sentence with the job's words set apart."""
+    return Text.assemble(*((part, "cyan") if isinstance(part, Code) else part for part in sentence), style=style)
+
+
+def indented(text: Text) -> Padding:
+    """Return a text set in by two columns, its further lines too."""
+    return Padding(text, (0, 0, 0, 2), expand=False)

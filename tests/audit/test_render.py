@@ -1,0 +1,417 @@
+"""The report shown on the terminal, as Markdown and as a page."""
+
+import copy
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import html5lib
+import jsonschema
+import pytest
+import reports
+from rich.console import Console
+
+from resume_audit.render import to_html, to_markdown, write_terminal
+from resume_audit.render.advice import KINDS, classify
+from resume_audit.render.story import matrix_rows, visible
+from resume_audit.render.terminal import MOST_COLUMNS
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "audit.schema.json").read_text(encoding="utf-8"))
+HOSTILE = '<img src=x onerror="alert(1)">`*_[x](http://evil.example)\n\x1b[2J\u202e|</code>\ud800\x00'
+XHTML = "{http://www.w3.org/1999/xhtml}"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def on_terminal(report: reports.Report, *, width: int = 100, colour: bool = False) -> str:
+    """Return what a terminal of that width would get."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
+    write_terminal(report, console)
+    return out.getvalue()
+
+
+def prose(text: str) -> str:
+    """Return text without the line breaks of a narrow terminal."""
+    return " ".join(text.split())
+
+
+def parsed(page: str) -> ET.Element:
+    """Return a page's tree; a page that is not valid HTML fails here."""
+    parser = html5lib.HTMLParser(tree=html5lib.getTreeBuilder("etree"), strict=True)
+    tree: ET.Element = parser.parse(page)
+    return tree
+
+
+def one(tree: ET.Element, path: str) -> ET.Element:
+    """Return what is first found at a path; nothing fails here."""
+    found = tree.find(path)
+    assert found is not None
+    return found
+
+
+def made_hostile(value: Any) -> Any:
+    """Return a report in which every text that may come from the job is hostile."""
+    kept = {"verdict", "kind", "outcome", "what", "phase", "uninterrupted", "resumed", "job"}
+    if isinstance(value, dict):
+        return {
+            HOSTILE if key == "loss" else key: item if key in kept and item else made_hostile(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [made_hostile(item) for item in value]
+    return HOSTILE if isinstance(value, str) and value != "inf" else value
+
+
+every_report = pytest.mark.parametrize("report", reports.ALL.values(), ids=reports.ALL.keys())
+
+
+class TestSchema:
+    """`schemas/audit.schema.json`."""
+
+    @every_report
+    def test_admits_what_a_report_can_say(self, report: reports.Report) -> None:
+        """Each of the reports that are rendered here is a report."""
+        jsonschema.Draft202012Validator(SCHEMA).validate(report)
+
+    def test_is_a_schema(self) -> None:
+        """The schema keeps to draft 2020-12."""
+        jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+    def test_closes_and_describes_every_object(self) -> None:
+        """No object takes a property that the schema does not describe."""
+        open_or_mute = []
+
+        def visit(schema: object, path: str) -> None:
+            if isinstance(schema, list):
+                for number, item in enumerate(schema):
+                    visit(item, f"{path}/{number}")
+            elif isinstance(schema, dict):
+                if "description" in schema and schema.get("type") == "object" and "required" in schema:
+                    described = all("description" in item or "$ref" in item for item in schema["properties"].values())
+                    if schema.get("additionalProperties") is not False or not described:
+                        open_or_mute.append(path)
+                    if not {"where"} >= set(schema["properties"]) - set(schema["required"]):
+                        open_or_mute.append(f"{path} (optional properties)")
+                for key, item in schema.items():
+                    visit(item, f"{path}/{key}")
+
+        visit(SCHEMA, "#")
+
+        assert open_or_mute == []
+
+    @pytest.mark.parametrize(
+        ("of", "change"),
+        [
+            ("exact", {"error": {"phase": "save"}}),
+            ("exact", {"resumes": []}),
+            ("exact", {"extra": 1}),
+            ("exact", {"verdict": "DIVERGES"}),
+            ("diverges", {"verdict": "EXACT"}),
+            ("error", {"error": None}),
+            ("abstain", {"baseline": {"repeatable": True, "first_difference": None}}),
+        ],
+    )
+    def test_refuses_a_report_at_odds_with_its_verdict(self, of: str, change: dict[str, Any]) -> None:
+        """A verdict and what carries it belong together."""
+        report = reports.ALL[of] | change
+
+        assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(report)
+
+
+class TestTerminal:
+    """The report on one screen."""
+
+    @every_report
+    def test_begins_with_the_verdict(self, report: reports.Report) -> None:
+        """The first word on the screen is the verdict."""
+        assert on_terminal(report).startswith(report["verdict"])
+
+    @every_report
+    def test_fits_one_screen(self, report: reports.Report) -> None:
+        """A report takes no more lines than a terminal of 100 columns shows at once."""
+        assert len(on_terminal(report).splitlines()) <= 40
+
+    def test_tells_the_proof(self) -> None:
+        """The lost thing, its two values, both moments and the drift are said in sentences."""
+        text = prose(on_terminal(reports.DIVERGES))
+
+        assert "Restoring ema.updates (0 after the resume, 5 before) makes the resumed run exact." in text
+        assert "Lost at the load after step 5, first visible at step 7, in model and metrics.loss." in text
+        assert "the parameters differ by up to 0.1 and loss by 0.00321" in text
+        assert prose(KINDS["ema"].remedy) in text
+
+    def test_says_why_nothing_is_proven(self) -> None:
+        """Without a proof the reason and the suspects stand in its place."""
+        text = prose(on_terminal(reports.SUSPECTED))
+
+        assert "Nothing is proven: `loader` is suspended" in text
+        assert "loader.cursor (0 after the resume, 20 before)" in text
+        assert "share their storage in the uninterrupted run and are separate in the resumed one" in text
+        assert "It heals: after step 7" in text
+
+    def test_suspects_gradients_last(self) -> None:
+        """Left-over gradients, which differ after nearly every resume, never lead the headline."""
+        gradient = {"path": "model.weight.grad", "kind": "gradients", "uninterrupted": "[1.0]", "resumed": "None"}
+        found = reports.diagnosis(suspects=[gradient, reports.CURSOR])
+        report = reports.report(verdict="DIVERGES", resumes=[reports.diverging(5, diagnosis=found)])
+
+        assert "Lost, not proven: loader.cursor and model.weight.grad." in prose(on_terminal(report))
+
+    def test_lists_apart_what_has_no_effect_and_what_is_out_of_reach(self) -> None:
+        """State that differs to no effect is told, but not among the lost."""
+        text = prose(on_terminal(reports.DIVERGES))
+
+        assert "without effect: loader.started_at." in text
+        assert "Out of reach: lock, a lock cannot be entered." in text
+
+    def test_shows_the_matrix(self) -> None:
+        """Each component has a row with the step at which its omission first shows."""
+        rows = {line.split("  ")[0]: line.split() for line in on_terminal(reports.DIVERGES).splitlines()}
+
+        assert rows["model"] == ["model", "2", "6"]
+        assert rows["optimizer"] == ["optimizer", "3", "heals", "2", "error"]
+        assert rows["ema"] == ["ema", "inert", "7"]
+
+    def test_draws_a_wide_matrix_together(self) -> None:
+        """A matrix of many interruption points has one character for each, and their key."""
+        points = range(1, MOST_COLUMNS + 2)
+        cells = [reports.cell("model", p, "inert" if p == 1 else "diverges", first_step=p + 1) for p in points]
+        wide = reports.report(matrix=cells, resumes=[reports.resume(p) for p in points])
+
+        text = on_terminal(wide)
+
+        assert f"·{'1' * MOST_COLUMNS}" in text
+        assert "=" * len(points) in text
+        assert "1 to 9 = first shows that many steps after the interruption" in prose(text)
+
+    def test_says_once_what_many_interruptions_have_lost_alike(self) -> None:
+        """Resumes that lost the same are one finding."""
+        report = reports.report(verdict="DIVERGES", resumes=[reports.diverging(k) for k in (1, 2, 3, 5)])
+
+        text = prose(on_terminal(report))
+
+        assert text.count("Restoring") == 1
+        assert "The same holds for interruptions after step 2, 3 and 5." in text
+
+    def test_ends_with_the_jobs_own_traceback(self) -> None:
+        """Of an error the job's own traceback is the last thing on the screen."""
+        assert on_terminal(reports.ERROR).endswith(reports.ERROR["error"]["traceback"])
+
+    def test_tells_which_resumes_failed(self) -> None:
+        """A resume that raised is told with the point at which it was interrupted."""
+        text = prose(on_terminal(reports.FAILED))
+
+        assert "The resume after step 1 could not be completed." in text
+        assert "The same holds for interruptions after step 5." in text
+
+    def test_colour_changes_no_word(self) -> None:
+        """With colour a terminal gets the same words."""
+        coloured = on_terminal(reports.DIVERGES, colour=True)
+
+        assert coloured != on_terminal(reports.DIVERGES)
+        assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == on_terminal(reports.DIVERGES)
+
+
+class TestMarkdown:
+    """What one pastes into an issue."""
+
+    @every_report
+    def test_begins_with_the_verdict(self, report: reports.Report) -> None:
+        """The heading has the verdict."""
+        assert to_markdown(report).startswith(f"### resume_audit: {report['verdict']}\n")
+
+    def test_tells_the_proof_and_how_to_see_it_again(self) -> None:
+        """The sentence of the proof and a command to repeat it are in it."""
+        text = to_markdown(reports.DIVERGES)
+
+        assert "Restoring `ema.updates` (`0` after the resume, `5` before) makes the resumed run exact." in text
+        assert "\n```\nresume-audit train_job.py --seed 11 --steps 8 --interrupt 1,5\n```\n" in text
+
+    def test_has_the_matrix_as_a_table(self) -> None:
+        """All rows of the table have the same number of cells."""
+        rows = [line for line in to_markdown(reports.DIVERGES).splitlines() if line.startswith("|")]
+
+        assert "| `optimizer` | 3 heals 2 | error |" in rows
+        assert {row.count("|") for row in rows} == {4}
+
+
+class TestPage:
+    """The self-contained page."""
+
+    @every_report
+    def test_is_valid_html(self, report: reports.Report) -> None:
+        """A parser that forgives nothing takes it."""
+        assert one(parsed(to_html(report)), f".//{XHTML}h1").text == report["verdict"]
+
+    @every_report
+    def test_needs_nothing_else(self, report: reports.Report) -> None:
+        """No script, and no reference to anything outside of it."""
+        page = to_html(report)
+        tree = parsed(page)
+
+        assert {e.tag.rpartition("}")[2] for e in tree.iter()}.isdisjoint({"script", "link", "img", "iframe", "use"})
+        assert not [n for e in tree.iter() for n in e.attrib if n in ("src", "href", "style") or n.startswith("on")]
+        assert "url(" not in page
+        assert "@import" not in page
+
+    def test_says_in_words_what_colour_says(self) -> None:
+        """Every cell of the heat map has its meaning as text and as a title."""
+        cells = parsed(to_html(reports.DIVERGES)).findall(f".//{XHTML}table[@class='heat']//{XHTML}td")
+
+        assert [(c.get("class"), c.text) for c in cells if c.get("class") == "heals"] == [("heals", "3 heals 2")]
+        assert len(cells) == 8
+        assert all(cell.text and cell.get("title") for cell in cells)
+
+    def test_draws_divergence_with_zero_as_zero(self) -> None:
+        """The plot has a line for exact zero, on which the points before the divergence lie."""
+        svg = one(parsed(to_html(reports.DIVERGES)), f".//{SVG}svg")
+        axis = [text for text in svg.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
+        labels = {text.text: float(text.get("y", "nan")) for text in axis}
+        heights = [float(dot.get("cy", "nan")) for dot in svg.iter(f"{SVG}circle")]
+
+        assert heights[:2] == [labels["0"] - 4] * 2
+        assert len(heights) == 4
+        assert heights[3] == labels["1e-1"] - 4
+        assert heights[2] > heights[3]
+
+    def test_describes_the_plot_in_words(self) -> None:
+        """The plot is an image with a title, a description and its numbers as a table."""
+        tree = parsed(to_html(reports.DIVERGES))
+        svg = one(tree, f".//{SVG}svg")
+        named = svg.get("aria-labelledby", "").split()
+
+        assert svg.get("role") == "img"
+        assert [one(svg, f".//*[@id='{name}']").tag for name in named] == [f"{SVG}title", f"{SVG}desc"]
+        assert "after step 5: 0.01 at step 7, 0.1 at step 8" in "".join(one(svg, f"{SVG}desc").itertext())
+        assert len(list(one(tree, f".//{XHTML}details//{XHTML}tbody"))) == 4
+
+    def test_shows_what_cannot_be_subtracted(self) -> None:
+        """A difference of `inf` lies on a line of its own."""
+        broken = reports.diverging(5)
+        broken["trace"][-1]["parameters"] = "inf"
+        page = to_html(reports.report(verdict="DIVERGES", resumes=[broken]))
+
+        assert "not comparable" in [text.text for text in parsed(page).iter(f"{SVG}text")]
+
+    def test_gives_both_values_of_each_suspect(self) -> None:
+        """Proof and suspects stand in a table with both values in full."""
+        page = parsed(to_html(reports.SUSPECTED))
+        rows = [["".join(cell.itertext()) for cell in row] for row in page.iter(f"{XHTML}tr")]
+
+        assert ["loader.cursor", "suspect", "20", "0"] in rows
+
+    def test_says_where_two_runs_were_compared(self) -> None:
+        """State that is compared elsewhere than right after loading is told with the place."""
+        entry = reports.UPDATES | {"where": "train() started anew"}
+        lost = reports.diverging(5, diagnosis=reports.diagnosis(proven=[entry]))
+        report = reports.report(verdict="DIVERGES", resumes=[lost])
+        cells = ["".join(cell.itertext()) for cell in parsed(to_html(report)).iter(f"{XHTML}td")]
+
+        assert "proven, seen in train() started anew" in cells
+        assert "(0 after the resume, 5 before; seen in train() started anew)" in prose(on_terminal(report))
+
+    def test_is_light_and_dark(self) -> None:
+        """The page follows the reader's preference."""
+        assert "color-scheme: light dark" in to_html(reports.EXACT)
+        assert "prefers-color-scheme: dark" in to_html(reports.EXACT)
+
+
+class TestHostileNames:
+    """A job's names and values are data, wherever they come out."""
+
+    @every_report
+    def test_cannot_become_markup(self, report: reports.Report) -> None:
+        """The page has the same elements, whatever the job's names are."""
+
+        def tags(page: str) -> set[str]:
+            return {element.tag for element in parsed(page).iter()}
+
+        assert tags(to_html(made_hostile(report))) == tags(to_html(report))
+
+    @every_report
+    def test_cannot_steer_a_terminal(self, report: reports.Report) -> None:
+        """No control character reaches the terminal but the line breaks of the report."""
+        text = on_terminal(made_hostile(report))
+
+        assert all(c.isprintable() or c == "\n" for c in text)
+
+    @every_report
+    def test_cannot_end_a_line_of_markdown(self, report: reports.Report) -> None:
+        """Hostile names leave the report's own lines and tables as they are, but for the traceback's."""
+        lines = [line for line in to_markdown(made_hostile(report)).splitlines() if line.startswith("|")]
+
+        assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} <= {4}
+        assert "\n[2J" not in to_markdown(made_hostile(report))
+
+    @every_report
+    def test_can_be_written_to_a_file(self, report: reports.Report) -> None:
+        """Lone surrogates do not keep a report from being encoded."""
+        hostile = made_hostile(report)
+
+        assert to_html(hostile).encode()
+        assert to_markdown(hostile).encode()
+
+    def test_stay_readable(self) -> None:
+        """What is made visible is written as Python writes it; other scripts stay as they are."""
+        assert visible("a\nb\x1b\u202e größe 数") == "a\\nb\\x1b\\u202e größe 数"
+
+
+class TestRendering:
+    """All renderers alike."""
+
+    @pytest.mark.parametrize("render", [to_html, to_markdown, on_terminal])
+    @every_report
+    def test_is_repeatable_and_changes_nothing(
+        self, report: reports.Report, render: Callable[[reports.Report], str]
+    ) -> None:
+        """The same report gives the same text, and is the same afterwards."""
+        before = copy.deepcopy(report)
+
+        assert render(report) == render(report)
+        assert report == before
+
+    def test_rows_of_the_matrix_begin_with_nothing_left_out(self) -> None:
+        """The full checkpoint is the row to hold the others against."""
+        points, rows = matrix_rows(reports.DIVERGES)
+
+        assert points == [1, 5]
+        assert rows[0][0] == "(nothing left out)"
+        assert [cell.word for cell in rows[0][1] if cell] == ["exact", "7"]
+
+
+class TestAdvice:
+    """Kinds of state."""
+
+    def test_covers_the_kinds_of_the_schema(self) -> None:
+        """For every kind that a report can name there is advice, and for no other."""
+        assert set(KINDS) == set(SCHEMA["$defs"]["kind"]["enum"])
+
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [
+            ("ema.updates", "ema"),
+            ("trainer.updates", "counter"),
+            ("optimizer.param_groups[0].lr", "scheduler"),
+            ("optimizer.state[model.0.weight].exp_avg", "optimizer"),
+            ("optimizer.state[model.0.weight].step", "optimizer"),
+            ("loader.sampler.epoch", "data_order"),
+            ("train_loader.epoch", "data_order"),
+            ("model.0.weight.grad", "gradients"),
+            ("model.0.weight", "model"),
+            ("model.1.num_batches_tracked", "model"),
+            ("scheduler.last_epoch", "scheduler"),
+            ("stopper.bad_evals", "early_stopping"),
+            ("scaler._growth_tracker", "loss_scaler"),
+            ("random.getstate()", "generator"),
+            ("dataset.rng", "generator"),
+            ("FEATURES_CACHE", "cache"),
+            ("whatever", "other"),
+        ],
+    )
+    def test_is_chosen_by_the_words_of_a_path(self, path: str, kind: str) -> None:
+        """A path betrays the kind of state by its words."""
+        assert classify(path) == kind

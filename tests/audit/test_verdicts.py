@@ -1,0 +1,185 @@
+"""Every verdict, with its evidence, through the Python interface."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jobs
+import jsonschema
+import pytest
+
+import resume_audit
+from resume_audit import Report
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "audit.schema.json").read_text(encoding="utf-8"))
+JOBS = Path(jobs.__file__)
+
+
+def audit(name: str, **options: Any) -> Report:
+    """Return the report on a job of `jobs`, held against the schema."""
+    report = resume_audit.audit(JOBS, factory=name, **options)
+    jsonschema.validate(report.to_dict(), SCHEMA)
+    return report
+
+
+class TestExact:
+    """What agrees."""
+
+    def test_a_complete_checkpoint_is_exact_at_every_point(self) -> None:
+        """A job that saves all it needs is EXACT before the first step, after the last, and everywhere between."""
+        report = audit("exact", every=True)
+
+        assert report.verdict == "EXACT"
+        assert [resume["interrupted_after"] for resume in report.data["resumes"]] == [[k] for k in range(7)]
+
+    def test_a_chain_interrupts_the_resumed_run_again(self) -> None:
+        """With chain every prefix of the points is a run of its own."""
+        report = audit("exact", interrupt=[1, 3, 4], chain=True)
+
+        chained = [resume["interrupted_after"] for resume in report.data["resumes"]]
+        assert chained == [[1], [3], [4], [1, 3], [1, 3, 4]]
+        assert report.verdict == "EXACT"
+
+    def test_points_are_chosen_with_reasons(self) -> None:
+        """Without points given, five are chosen, the first and the last possible among them, each with a reason."""
+        report = resume_audit.audit(jobs.exact, steps=12, diagnose=False, interrupt=None)
+
+        points = report.data["interruptions"]
+        assert points[0] == {"after": 2, "why": "requested"}  # the module's INTERRUPT
+
+    def test_a_fresh_interpreter_agrees_with_a_fork(self) -> None:
+        """Whole new interpreters say what forked processes say."""
+        assert audit("bare", fresh=True).verdict == "EXACT"
+
+
+class TestDiverges:
+    """What differs."""
+
+    def test_the_lost_count_is_proven(self) -> None:
+        """A counter outside the checkpoint is named with both values, and alone."""
+        report = audit("loses_count")
+
+        (resume,) = report.data["resumes"]
+        (proven,) = resume["diagnosis"]["proven"]
+        assert report.verdict == "DIVERGES"
+        assert (proven["path"], proven["uninterrupted"], proven["resumed"]) == ("tally.count", "2", "0")
+        assert resume["first_divergence"]["step"] == 3
+        assert resume["drift"]["parameters"] > 0
+
+    def test_a_difference_that_passes_is_told_as_healed(self) -> None:
+        """A metric that is wrong for one step diverges, and heals after it."""
+        (resume,) = audit("heals").data["resumes"]
+
+        assert resume["verdict"] == "DIVERGES"
+        assert resume["healed_after"] == 3
+        assert [entry["path"] for entry in resume["diagnosis"]["proven"]] == ["tally.extra"]
+
+    def test_a_save_that_disturbs_is_told_with_what_it_changes(self) -> None:
+        """Saving that moves a generator is no resume of the uninterrupted run, though loading is right."""
+        (resume,) = audit("save_disturbs").data["resumes"]
+
+        assert resume["saving_disturbs"]
+        assert resume["verdict"] == "DIVERGES"
+        assert "rng[torch.default_generator]" in [entry["path"] for entry in resume["diagnosis"]["suspects"]]
+
+    @pytest.mark.parametrize(
+        ("name", "what"),
+        [
+            ("nothing_to_compare", "nothing_to_compare"),
+            ("save_writes_nothing", "nothing_saved"),
+            ("load_does_nothing", "nothing_loaded"),
+        ],
+    )
+    def test_an_agreement_that_proves_nothing_is_no_pass(self, name: str, what: str) -> None:
+        """Nothing to compare, nothing saved, nothing loaded: each is told as such and is not EXACT."""
+        report = audit(name)
+
+        (resume,) = report.data["resumes"]
+        assert what in [reason["what"] for reason in resume["vacuous"]]
+        assert report.verdict == "DIVERGES"
+
+
+class TestAbstain:
+    """What does not repeat itself."""
+
+    @pytest.mark.parametrize(
+        ("name", "outcome", "path"),
+        [
+            ("unseeded", "metrics.noise", "noise"),
+            ("by_hash", "metrics.first", "names"),
+            ("clock", "metrics.started", "tally.started"),
+            ("looked_at", "metrics.loss", "tally.count"),
+        ],
+    )
+    def test_the_state_that_differs_first_is_named(self, name: str, outcome: str, path: str) -> None:
+        """An unseeded generator, the order of a set, the clock, a state that changes by being read."""
+        report = audit(name)
+
+        found = report.data["baseline"]["first_difference"]
+        assert report.verdict == "ABSTAIN"
+        assert outcome in found["outcomes"]
+        assert path in found["state"]
+
+
+class TestError:
+    """What cannot be audited."""
+
+    @pytest.mark.parametrize(
+        ("name", "phase", "kind", "step"),
+        [
+            ("factory_raises", "factory", "RuntimeError", None),
+            ("no_job", "factory", "TypeError", None),
+            ("no_seed", "factory", "TypeError", None),
+            ("no_state_dict", "factory", "TypeError", None),
+            ("not_there", "import", "AttributeError", None),
+            ("step_raises", "baseline", "ArithmeticError", 3),
+            ("step_is_killed", "baseline", "Killed", 3),
+            ("step_exits", "baseline", "Exited", 3),
+            ("step_asks_to_exit", "baseline", "SystemExit", 3),
+            ("save_raises", "save", "OSError", 2),
+            ("load_raises", "load", "FileNotFoundError", 2),
+        ],
+    )
+    def test_phase_step_and_exception_are_told(self, name: str, phase: str, kind: str, step: int | None) -> None:
+        """Whatever the job raises is told with the phase and the step, and no line of it is this package's own."""
+        report = audit(name)
+
+        error = report.data["error"]
+        assert report.verdict == "ERROR"
+        assert (error["phase"], error["type"], error["step"]) == (phase, kind, step)
+        assert "resume_audit/run.py" not in error["traceback"]
+
+    def test_a_run_that_never_ends_is_told_as_hung(self) -> None:
+        """A step that does not return is told after the timeout, with its number."""
+        error = audit("step_hangs", timeout=1.5).data["error"]
+
+        assert (error["type"], error["phase"], error["step"]) == ("Timeout", "baseline", 3)
+
+    def test_a_state_that_cannot_be_serialised_is_the_saves_error(self) -> None:
+        """A function in a state is found when it is saved."""
+        assert audit("unserialisable").data["error"]["phase"] == "save"
+
+    def test_a_point_outside_the_run_is_wrong_usage(self) -> None:
+        """An interruption point that the run does not have is named."""
+        error = audit("exact", interrupt=[7]).data["error"]
+
+        assert error["phase"] == "usage"
+        assert "7" in error["message"]
+
+
+class TestMatrix:
+    """Resumes without one component."""
+
+    def test_each_cell_says_what_an_omission_does(self) -> None:
+        """What is needed diverges at a step, what nobody uses is inert."""
+        report = audit("inert", matrix=True)
+
+        cells = {cell["component"]: cell for cell in report.data["matrix"]}
+        assert {name: cell["outcome"] for name, cell in cells.items() if name in ("tally", "model")} == {
+            "tally": "diverges",
+            "model": "diverges",
+        }
+        assert cells["tally"]["first_step"] == 3
+        assert cells["idle"]["outcome"] == "inert"
