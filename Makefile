@@ -21,7 +21,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(PYTHON))
 endif
 endif
 
-.PHONY: help setup run verify expected portability test lint bench lock engine image image-run image-verify image-test image-ci clean
+.PHONY: help setup run verify expected portability report pictures test lint bench lock engine image image-run image-verify image-test image-ci clean
 
 help: ## list the targets
 	@echo 'Usage: make TARGET [PYTHON=python3.12] [ARGS="more arguments"]'
@@ -52,6 +52,17 @@ expected: $(STAMP) ## renew expected/ from a fresh run, after showing what chang
 
 portability: $(STAMP) ## compare emulated processors, with all numeric pins and without each (ARGS="--pinned Nehalem")
 	$(IN_VENV) tools/portability.py $(ARGS)
+
+report: $(STAMP) ## draw results/ (made when missing), or what lies in RESULTS=dir, as report/index.html
+ifndef RESULTS
+	@test -e results/run-summary.json || $(IN_VENV) experiment.py run --output-dir results || test $$? = 1
+endif
+	$(IN_VENV) report.py "$(or $(RESULTS),results)" $(ARGS)
+
+pictures: $(STAMP) ## renew the pictures of the README in docs/ from expected/
+	$(IN_VENV) report.py expected --output-dir build/pictures
+	mkdir -p docs
+	cp build/pictures/matrix.svg build/pictures/divergence.svg docs/
 
 test: $(STAMP) ## run the test suite
 	$(IN_VENV) -m pytest $(ARGS)
