@@ -255,11 +255,12 @@ PALETTE = {
     "series 7": ("#7c5a2c", "#cca776"),
 }
 LIGHT = {name: light for name, (light, _) in PALETTE.items()}
+DARK = {name: dark for name, (_, dark) in PALETTE.items()}
 COLORS = [LIGHT[name] for name in PALETTE if name.startswith("series")]
 MARKERS = ["o", "s", "^", "D", "v"]
 DASHES = ["-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5))]
 DARK_RULES = "".join(
-    f'[{what}="{light}"]{{{what}:{dark}}}' for light, dark in PALETTE.values() for what in ("fill", "stroke")
+    f'[{what}="{LIGHT[name]}"]{{{what}:{DARK[name]}}}' for name in PALETTE for what in ("fill", "stroke")
 )
 STYLE: Any = {  # which keys there are, matplotlib knows
     "font.family": ["DejaVu Sans"],  # comes with matplotlib
@@ -289,8 +290,7 @@ class Sheet:
 
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
-        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor=LIGHT["paper"])
-        self.figure.patch.set_gid("@ground")
+        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor="none")
         self.titles: dict[str, list[str]] = {}  # id of a series -> what each of its markers says when pointed at
 
     def axes(self, left: float, top: float, width: float, height: float) -> Axes:
@@ -324,14 +324,13 @@ class Sheet:
             axes.plot([x + 2, x + 15, x + 28], [top + y] * 3, **(dict(style) | {"markevery": [1]}))
             axes.text(x + 34, top + y + 3.5, label, color=LIGHT["ink"], fontsize=10)
 
-    def svg(self, name: str, title: str, description: str, *, alone: bool) -> str:
-        """Return the figure as an SVG element, with colours for light and dark.
+    def svg(self, name: str, title: str, description: str) -> ET.Element:
+        """Return the figure as an SVG element for a page, which gives it its ground and its colors for dark.
 
         Args:
             name: begins each id, so that the figures of a page do not share any.
             title: what the figure is, for those who do not see it.
             description: what it shows.
-            alone: whether it is a file of its own, with ground and colours, or part of a page that has both.
         """
         buffer = io.StringIO()
         self.figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -340,29 +339,29 @@ class Sheet:
             titles = self.titles.get(group.get("id", "").removeprefix(f"{name}-"), [])
             for marker, words in zip(group.iter("use"), titles, strict=False):
                 ET.SubElement(marker, "title").text = words
-        ground = next(group for group in root.iter("g") if group.get("id") == f"{name}-ground")
-        ids = f"{name}-title", f"{name}-description"
-        root.attrib |= {"role": "img", "aria-labelledby": " ".join(ids)}
-        for tag, id_, words in reversed(list(zip(("title", "desc"), ids, (title, description), strict=True))):
-            element = ET.Element(tag, id=id_)
+        root.attrib |= {"role": "img", "aria-labelledby": f"{name}-title {name}-description"}
+        for tag, end, words in (("desc", "description", description), ("title", "title", title)):
+            element = ET.Element(tag, id=f"{name}-{end}")
             element.text = words
             root.insert(0, element)
-        if alone:
-            root.set("xmlns", "http://www.w3.org/2000/svg")
-            style = ET.Element("style")
-            style.text = f"@media (prefers-color-scheme:dark){{{DARK_RULES}}}"
-            root.insert(2, style)
-        else:
-            ground.clear()
-            del root.attrib["height"]
-        return ET.tostring(root, encoding="unicode") + "\n"
+        return root
 
     def png(self) -> bytes:
         """Return the figure as a picture with two pixels for each of CSS."""
         buffer = io.BytesIO()
         dpi = 72 * min(2, TALLEST_PNG / self.height)
-        self.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+        self.figure.savefig(buffer, format="png", dpi=dpi, facecolor=LIGHT["paper"], metadata={"Software": None})
         return buffer.getvalue()
+
+
+def alone(svg: ET.Element) -> str:
+    """Return an SVG element as a file of its own, with ground and colors for light and dark."""
+    root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **svg.attrib})
+    root.extend(svg)
+    style = ET.Element("style")
+    style.text = f"@media (prefers-color-scheme:dark){{{DARK_RULES}}}"
+    root[2:2] = [style, ET.Element("rect", width="100%", height="100%", fill=LIGHT["paper"])]
+    return ET.tostring(root, encoding="unicode") + "\n"
 
 
 def legend_place(index: int, width: float, available: float) -> tuple[float, float]:
@@ -989,18 +988,23 @@ class Report:
         narrow = DRAWINGS[name](self.results, NARROW)
         if sheet is None or narrow is None:
             return ""
-        self.files[f"{name}.svg"] = sheet.svg(name, title, description, alone=True).encode()
+        forms = {
+            "wide": sheet.svg(name, title, description),
+            "narrow": narrow.svg(f"{name}-narrow", title, description),
+        }
+        self.files[f"{name}.svg"] = alone(forms["wide"]).encode()
         self.files[f"{name}.png"] = sheet.png()
-        drawn = [
-            form.svg(f"{name}{suffix}", title, description, alone=False).replace("<svg ", f'<svg class="{class_}" ', 1)
-            for form, suffix, class_ in ((sheet, "", "wide"), (narrow, "-narrow", "narrow"))
-        ]
+        for class_, svg in forms.items():
+            svg.set("class", class_)
+        drawn = [ET.tostring(svg, encoding="unicode", short_empty_elements=False) for svg in forms.values()]
         return element("figure", "".join(drawn) + element("figcaption", words(caption)), id=f"figure-{name}")
 
     def page(self) -> bytes:
         """Return the page."""
-        light = "; ".join(f"--{name.replace(' ', '-')}: {color}" for name, (color, _) in PALETTE.items())
-        dark = "; ".join(f"--{name.replace(' ', '-')}: {color}" for name, (_, color) in PALETTE.items())
+        light, dark = (
+            "; ".join(f"--{name.replace(' ', '-')}: {color}" for name, color in colors.items())
+            for colors in (LIGHT, DARK)
+        )
         style = STYLE_SHEET.substitute(
             light=light, dark=dark, dark_figures=DARK_RULES, page=WIDE + 40, narrow_most=NARROW + 160
         )
@@ -1266,7 +1270,6 @@ def write_report(directory: Path, files: Mapping[str, bytes]) -> None:
     Raises:
         OSError: one cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     for name in (f"{figure}{suffix}" for figure in DRAWINGS for suffix in (".svg", ".png")):
         if name not in files:
             (directory / name).unlink(missing_ok=True)
@@ -1330,8 +1333,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if source.resolve() == target.resolve():
         return complain(f"results and report cannot share the directory {str(source)!r}")
     try:
-        files = make_report(read_results(source, Path(args.schemas)))
-        write_report(target, files)
+        results = read_results(source, Path(args.schemas))
+        target.mkdir(parents=True, exist_ok=True)  # before the work, should it not be possible
+        write_report(target, make_report(results))
     except RefusedError as error:
         sys.stderr.write(f"{error.verdict.report()}\n")
         sys.stderr.write(f"report.py: error: {verify.one_line(str(source))!r} is not drawn: {error}\n")
