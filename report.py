@@ -524,7 +524,7 @@ def draw_divergence(results: Results, width: float) -> Sheet:
         axes = sheet.axes(left, above + head, panel, height)
         axes.axhspan(scale.bottom, scale.edge, color=LIGHT["band"], zorder=0, linewidth=0)
         for place in list(scale.ticks())[1:]:
-            axes.axhline(place, color=LIGHT["rule"], linewidth=0.6, zorder=0)
+            axes.axhline(place, color=LIGHT["rule"], linewidth=0.6, zorder=0, gid=f"@{scenario}-1e{place:g}")
         start = interruption(results.rows[results.seeds[0], scenario], configuration["accumulation_steps"])
         axes.axvline(start, gid=f"@{scenario}-interruption", **INTERRUPTION)
         update_axis(axes, min(starts), configuration["total_optimizer_steps"])

@@ -268,8 +268,7 @@ class TestNumbers:
         figure = next(
             svg for svg in page.iter("svg") if svg.get("aria-labelledby", "").startswith(f"divergence{form}-")
         )
-        labels = {text_of(t): float(t.attrib["y"]) for t in reversed(list(figure.iter("text"))) if t.get("y")}
-        decade = labels["10⁻²"] - labels["10⁻¹"]
+        lines = by_id(figure)
         places: dict[str, dict[float, list[float]]] = {scenario: {} for scenario in results.scenarios}
 
         for (seed, scenario), trace in results.traces.items():
@@ -281,12 +280,16 @@ class TestNumbers:
             steps = {b[0] - a[0] for a, b in itertools.pairwise(found)}
             assert max(steps) - min(steps) < 0.03
 
-        for found_at in places.values():
-            zeros, positive = found_at.pop(0.0, []), found_at
-            for (a, [ya, *_]), (b, [yb, *_]) in itertools.combinations(positive.items(), 2):
-                assert yb - ya == pytest.approx(decade * (math.log10(a) - math.log10(b)), abs=0.03)
+        for scenario, found_at in places.items():
+            tenth, hundredth = (
+                float(next(lines[f"divergence{form}-{scenario}-1e{power}"].iter("path")).attrib["d"].split()[2])
+                for power in (-1, -2)
+            )
+            zeros = found_at.pop(0.0, [])
+            for error, ys in found_at.items():
+                assert ys == pytest.approx([tenth + (hundredth - tenth) * (-1 - math.log10(error))] * len(ys), abs=0.03)
             for y in zeros:
-                assert all(y > other + 10 for ys in positive.values() for other in ys)
+                assert all(y > other + 10 for ys in found_at.values() for other in [*ys, hundredth])
 
     def test_the_interruption_stands_where_it_was(self, results: report.Results, page: ET.Element, form: str) -> None:
         """Between two updates at the last one before it, in a window by its micro-steps after that."""
