@@ -161,7 +161,7 @@ class TestImageVerify:
 
     def test_it_ends_in_verified_bitwise(self, results: Path) -> None:
         """The artifacts lie on the host and belong to the caller."""
-        result = command("make", "image-verify", "ARGS=", f"RESULTS={results}")
+        result = command("make", "--no-print-directory", "image-verify", "ARGS=", f"RESULTS={results}")
 
         assert result.returncode == 0, result.stdout + result.stderr
         assert result.stdout.splitlines()[-1].startswith("VERIFIED bitwise")
