@@ -35,6 +35,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.transforms import Affine2D, Bbox
 
 import verify
 
@@ -231,6 +232,7 @@ def evidence(results: Results, scenario: str) -> str:
 # ----------------------------------------------------------------------------------------------------- figures
 
 WIDE, NARROW = 960, 340  # widths in CSS pixels: of the page's column, and of what a phone shows without scrolling
+MARGIN = 16  # around a figure that stands alone, in CSS pixels
 TALLEST_PNG = 30_000  # pixels; many seeds make tall figures, and a picture file has a limit
 
 # name -> its colour on a light ground, which pictures have, and on a dark one. All differ, so that one can be told from
@@ -349,8 +351,16 @@ class Sheet:
     def png(self) -> bytes:
         """Return the figure as a picture with two pixels for each of CSS."""
         buffer = io.BytesIO()
-        dpi = 72 * min(2, TALLEST_PNG / self.height)
-        self.figure.savefig(buffer, format="png", dpi=dpi, facecolor=LIGHT["paper"], metadata={"Software": None})
+        dpi = 72 * min(2, TALLEST_PNG / (self.height + 2 * MARGIN))
+        around = Bbox.from_extents(-MARGIN, -MARGIN, self.width + MARGIN, self.height + MARGIN)
+        self.figure.savefig(
+            buffer,
+            format="png",
+            dpi=dpi,
+            facecolor=LIGHT["paper"],
+            bbox_inches=around.transformed(Affine2D().scale(1 / 72)),
+            metadata={"Software": None},
+        )
         return buffer.getvalue()
 
 
@@ -358,9 +368,13 @@ def alone(svg: ET.Element) -> str:
     """Return an SVG element as a file of its own, with ground and colors for light and dark."""
     root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **svg.attrib})
     root.extend(svg)
+    width, height = (float(svg.attrib[key]) + 2 * MARGIN for key in ("width", "height"))
+    ground = {"x": f"{-MARGIN}", "y": f"{-MARGIN}", "width": f"{width:g}", "height": f"{height:g}"}
+    root.attrib |= ground | {"viewBox": " ".join(ground.values())}
+    del root.attrib["x"], root.attrib["y"]
     style = ET.Element("style")
     style.text = f"@media (prefers-color-scheme:dark){{{DARK_RULES}}}"
-    root[2:2] = [style, ET.Element("rect", width="100%", height="100%", fill=LIGHT["paper"])]
+    root[2:2] = [style, ET.Element("rect", ground, fill=LIGHT["paper"])]
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
@@ -510,9 +524,10 @@ def draw_divergence(results: Results, width: float) -> Sheet:
     panel, places = panels(len(results.scenarios), columns, width - 58, 16)
     height, head, stride = (160, 46, 250) if width == WIDE else (150, 56, 250)
     legend = [*seed_legend(results), ("interruption", INTERRUPTION)]
-    top = legend_height(len(legend), entry_width(legend), width) + 14
+    top = legend_height(len(legend), entry_width(legend), width) + 36
     sheet = Sheet(width, top + stride * (places[-1][1] + 1) - 6)
-    sheet.legend(10, legend)
+    sheet.text(0, 12, "largest parameter difference from the uninterrupted training", color=LIGHT["muted"])
+    sheet.legend(32, legend)
     configuration = results.summary["configuration"]
     starts = [interruption(row, configuration["accumulation_steps"]) for row in results.rows.values()]
     scale = ErrorScale(step["max_parameter_abs_error"] for trace in results.traces.values() for step in trace)
@@ -624,9 +639,10 @@ def draw_learning_rates(results: Results, width: float) -> Sheet | None:
     columns = min(2 if width == WIDE else 1, len(scenarios))
     panel, places = panels(len(scenarios), columns, width - 58, 24)
     head, height, stride = 42, 130, 216
-    sheet = Sheet(width, 34 + stride * (places[-1][1] + 1) - 4)
+    sheet = Sheet(width, 56 + stride * (places[-1][1] + 1) - 4)
     control, resumed = RATE_STYLES
-    sheet.legend(10, [("uninterrupted", control), ("resumed", resumed)])
+    sheet.text(0, 12, "learning rate", color=LIGHT["muted"])
+    sheet.legend(32, [("uninterrupted", control), ("resumed", resumed)])
     configuration = results.summary["configuration"]
     steps = [step for scenario in scenarios for seed in results.seeds for step in results.traces[seed, scenario]]
     rates = sorted({step[name] for step in steps for name in ("expected_learning_rate", "actual_learning_rate")})
@@ -635,7 +651,7 @@ def draw_learning_rates(results: Results, width: float) -> Sheet | None:
     ticks = [rates[0], (rates[0] + rates[-1]) / 2, rates[-1]] if crowded else rates
     low, high = min(step["logical_step"] for step in steps), configuration["total_optimizer_steps"]
     for scenario, (column, line) in zip(scenarios, places, strict=True):
-        left, above = 58 + column * (panel + 24), 34 + line * stride
+        left, above = 58 + column * (panel + 24), 56 + line * stride
         runs = [results.traces[seed, scenario] for seed in results.seeds]
         courses = {tuple(step["actual_learning_rate"] for step in run): run for run in reversed(runs)}
         sheet.text(left, above + 16, scenario, fontweight="bold")
@@ -901,7 +917,7 @@ table { border-collapse: collapse; min-width: 50%; font-size: .9rem; font-varian
 caption { text-align: left; padding-bottom: .4rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--rule); }
 thead th { color: var(--muted); font-weight: 500; white-space: nowrap; }
-tbody th { font-weight: 600; }
+tbody th { font-weight: 600; white-space: nowrap; }
 td.number { white-space: nowrap; }
 td strong { white-space: nowrap; }
 td strong.good { color: var(--exact-edge); }

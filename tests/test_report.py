@@ -375,7 +375,8 @@ class TestFiles:
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "prefers-color-scheme:dark" in text
         assert text.replace("http://www.w3.org/2000/svg", "").find("://") == -1
-        assert [root[3].get(key) for key in ("width", "height", "fill")] == ["100%", "100%", report.LIGHT["paper"]]
+        ground = [root[3].attrib[key] for key in ("x", "y", "width", "height", "fill")]
+        assert ground == [*root.attrib["viewBox"].split(), report.LIGHT["paper"]]
 
     @pytest.mark.parametrize("name", report.DRAWINGS)
     def test_a_png_has_the_same_shape(self, files: Files, name: str) -> None:
