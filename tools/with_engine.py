@@ -146,6 +146,9 @@ def private_daemon() -> Iterator[str]:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+            for mount in reversed(Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()):
+                if mount.split()[1].startswith(f"{home}/"):  # it leaves one behind, for the network of its containers
+                    succeeds("umount", mount.split()[1])
             say(f"stopped the private daemon, process {daemon.pid}")
 
 
