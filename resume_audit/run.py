@@ -29,6 +29,9 @@ Outcome = dict[str, str]
 WRITTEN_AT_MOST = 256 << 20
 """Bytes of parameters that are written down for a whole run; above it only the last step's are."""
 
+AT_ONCE = 1 << 20
+"""Elements of a tensor that are compared at a time, so that no second copy of it is made."""
+
 
 @dataclass
 class Trace:
@@ -167,7 +170,8 @@ class Run(Task):
         if self.read_parameters is not None:
             file = self.read_parameters / f"{step}.pt"
             if file.exists():
-                trace.drift[step] = largest_difference(floating_tensors(job), torch.load(file, weights_only=True))
+                written = torch.load(file, weights_only=True, mmap=True)
+                trace.drift[step] = largest_difference(floating_tensors(job), written)
 
 
 def build(factory: Factory, seed: int, tell: Tell) -> Job:
@@ -245,7 +249,7 @@ def plain_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def floating_tensors(job: Job) -> dict[str, torch.Tensor]:
-    """All floating-point tensors in the states of the components, by component and path."""
+    """All floating-point tensors in the states of the components, by component and path; not copied."""
     found: dict[str, torch.Tensor] = {}
     stack: list[tuple[str, Any]] = [(name, part.state_dict()) for name, part in reversed(list(job.components.items()))]
     seen: set[int] = set()
@@ -253,7 +257,7 @@ def floating_tensors(job: Job) -> dict[str, torch.Tensor]:
         path, value = stack.pop()
         if isinstance(value, torch.Tensor):
             if value.is_floating_point() or value.is_complex():
-                found[path] = value.detach().clone()
+                found[path] = value.detach()
         elif isinstance(value, (Mapping, list, tuple)) and id(value) not in seen:
             seen.add(id(value))
             items = value.items() if isinstance(value, Mapping) else enumerate(value)
@@ -272,16 +276,17 @@ def largest_difference(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Te
         other = theirs[name]
         if tensor.shape != other.shape or tensor.dtype != other.dtype:
             return float("inf")
-        if tensor.numel() == 0:
-            continue
         wide = torch.complex128 if tensor.is_complex() else torch.float64
-        one, two = tensor.to(wide), other.to(wide)
-        gap = (one - two).abs()
-        same = (one == two) | (one.isnan() & two.isnan())
-        gap = torch.where(same, torch.zeros_like(gap), gap)
-        gap = torch.where(gap.isnan(), torch.full_like(gap, float("inf")), gap)
-        worst = max(worst, float(gap.max()))
+        pieces = (torch.split(flat, AT_ONCE) for flat in (tensor.reshape(-1), other.reshape(-1)))
+        for one, two in zip(*pieces, strict=True):
+            worst = max(worst, _largest_gap(one.to(wide), two.to(wide)))
     return worst
+
+
+def _largest_gap(one: torch.Tensor, two: torch.Tensor) -> float:
+    same = (one == two) | (one.isnan() & two.isnan())
+    gap = (one - two).abs().masked_fill(same, 0.0).nan_to_num(nan=float("inf"), posinf=float("inf"))
+    return float(gap.max()) if gap.numel() else 0.0
 
 
 def flight(job: Job) -> Flight:

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import importlib
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -293,27 +294,56 @@ def large_job() -> dict[str, Any]:
 
 
 def recording_over_plain() -> float:
-    """Return what an outcome after each of 20 steps costs, in relation to the steps."""
+    """Return what an outcome after each of 20 steps adds, in relation to the steps."""
     from resume_audit import run
 
     job = large_job()["make_job"](0)
-    job.step()  # the first of everything costs more
 
-    def steps() -> None:
+    def steps(*, observed: bool) -> None:
         for _ in range(20):
             job.step()
+            if observed:
+                run.component_digests(job)
 
-    def outcomes() -> None:
-        for _ in range(20):
-            run.component_digests(job)
-
-    outcomes()
-    return median_ratio(lambda: seconds(outcomes), lambda: seconds(steps), pairs=3)
+    steps(observed=True)  # the first of everything costs more
+    observed, plain = (lambda: seconds(lambda: steps(observed=True))), (lambda: seconds(lambda: steps(observed=False)))
+    return median_ratio(observed, plain, pairs=5) - 1
 
 
 def recording() -> Figure:
     """Compare the recording of outcomes with the steps of a model of 10 million parameters."""
     return Figure("recording 20 outcomes / 20 plain steps", in_new_process(recording_over_plain), 0.3)
+
+
+def plain_peak() -> float:
+    """Return the peak memory of 20 plain steps of the large job."""
+    return peak_of_steps(observed=False)
+
+
+def observed_peak() -> float:
+    """Return the peak memory of 20 steps of the large job with an outcome after each."""
+    return peak_of_steps(observed=True)
+
+
+def peak_of_steps(*, observed: bool) -> float:
+    """Return the peak resident memory of this process after 20 steps, in copies of the large job's state."""
+    from resume_audit import run
+
+    job = large_job()["make_job"](0)
+    for _ in range(20):
+        job.step()
+        if observed:
+            run.component_digests(job)
+    parameters = sum(parameter.nbytes for parameter in job.components["model"].parameters())
+    copies_kept = 3  # the parameters, and of each its two moments
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(kibibytes * 1024 / (parameters * copies_kept))
+
+
+def recording_memory() -> Figure:
+    """Measure the memory that recording adds to a plain run, in copies of the state."""
+    added = in_new_process(observed_peak) - in_new_process(plain_peak)
+    return Figure("memory of recording, in copies of the state", added, 1.0)
 
 
 def interruption_over_plain() -> float:
@@ -351,7 +381,7 @@ def fixture_matrix() -> Figure:
 
 FIGURES = (
     *(whole_run, evaluations, linearity, memory, validation, judging, judging_linearity),
-    *(auditing, diagnosing, recording, interruption, fixture_matrix),
+    *(auditing, diagnosing, recording, recording_memory, interruption, fixture_matrix),
 )
 
 

@@ -1,5 +1,6 @@
 """The canonical encoding: equality by bits, as the experiment's own formulation has it."""
 
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_audit.encoding import CHUNK, digest
+from resume_audit.encoding import MANY, ROW, _matrix, digest, hash_bytes
 
 EXPERIMENT = Path(__file__).parents[2] / "experiment.py"
 
@@ -91,14 +92,54 @@ def test_an_unknown_type_is_refused() -> None:
         digest({"a": object()})
 
 
-def test_a_long_tensor_is_told_apart_in_every_chunk() -> None:
-    """A single bit in the last chunk of a long tensor changes the digest."""
-    long = torch.zeros(CHUNK, dtype=torch.int16)
+LONG = MANY + 2 * ROW + 100
+"""Bytes of a tensor that is condensed, with a rest that is not."""
+
+PLACES = st.one_of(st.integers(0, LONG - 1), st.integers(LONG - 100, LONG - 1))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(PLACES, st.integers(0, 7)), min_size=1, max_size=4, unique=True))
+def test_any_bits_of_a_long_tensor_tell_it_apart(places: list[tuple[int, int]]) -> None:
+    """A few bits flipped anywhere in a long tensor, in whole rows or in the rest, change the digest."""
+    long = torch.arange(LONG).to(torch.uint8)
     before = digest(long)
 
-    long[-1] = 1
+    for place, bit in places:
+        long[place] ^= 1 << bit
 
     assert digest(long) != before
+
+
+def test_a_long_tensor_is_told_from_its_parts_in_another_order() -> None:
+    """Rows exchanged, two signs flipped, and two numbers exchanged within a row each change the digest."""
+    long = torch.arange(1, MANY, dtype=torch.float32)
+    rows = long.view(-1)[: ROW * 4].view(4, ROW)
+    exchanged, signs, swapped = (long.clone() for _ in range(3))
+    exchanged[: ROW * 4] = rows[[0, 3, 2, 1]].reshape(-1)
+    signs[[5, 6]] *= -1
+    swapped[[5, 6]] = long[[6, 5]]
+
+    assert len({digest(tensor) for tensor in (long, exchanged, signs, swapped)}) == 4
+
+
+def test_the_products_of_a_long_tensor_are_exact() -> None:
+    """The condensed rows are what whole numbers give, at the extremes too: nothing is rounded or saturates."""
+    extremes = torch.tensor([-128, 127, -1], dtype=torch.int8).repeat_interleave(ROW).view(3, ROW)
+    rows = torch.cat([extremes, torch.arange(ROW * 20).view(20, ROW).to(torch.int8)])
+    exact = (rows.double() @ _matrix().double()).to(torch.int32)
+
+    assert hash_bytes(rows.view(torch.uint8).view(-1)) == hashlib.sha256(exact.numpy().data).digest()
+
+
+def test_a_long_array_is_the_same_whether_it_may_be_written_or_not(recwarn: pytest.WarningsRecorder) -> None:
+    """An array that is read-only has the digest of one that is not, and nothing warns of it."""
+    array = np.arange(MANY)
+    locked = array.copy()
+    locked.flags.writeable = False
+
+    assert digest(array) == digest(locked)
+    assert not recwarn.list
 
 
 def test_depth_does_not_matter() -> None:
@@ -112,3 +153,11 @@ def test_depth_does_not_matter() -> None:
     loop.append(loop)
     with pytest.raises(ValueError, match="itself"):
         digest(loop)
+
+
+def test_the_matrix_of_products_has_all_its_values() -> None:
+    """Each of the 128 values of an entry comes about equally often, on which the chance of a collision rests."""
+    counts = torch.bincount(_matrix().flatten().long() + 64)
+
+    assert len(counts) == 128
+    assert counts.min() > 0.8 * ROW * 16 / 128
