@@ -35,10 +35,9 @@ def chosen(trace: Trace, steps: int) -> list[tuple[int, str]]:
         fresh = [point for point in candidates if point not in points]
         if fresh and len(points) < 5:
             points[fresh[len(fresh) // 2] if reason.startswith("gradients") else fresh[0]] = reason
-    for part in (2, 4, 1, 3, 5):
-        point = round(steps * part / 6)
-        if len(points) < 5 and point in inner and point not in points:
-            points[point] = "spread over the run"
+    while len(points) < min(5, steps - 1):  # each as far from the others as can be
+        point = max(inner, key=lambda step: (min(abs(step - other) for other in points), step))
+        points[point] = "spread over the run"
     return sorted(points.items())
 
 
