@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
-from resume_audit.render.advice import KINDS
+from resume_audit.kinds import KINDS
 
 Report = dict[str, Any]
 LONGEST_VALUE: Final = 72  # characters of a value within a sentence

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resume_audit.cli import main
-from resume_audit.render.advice import KINDS
+from resume_audit.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ import pytest
 import reports
 from rich.console import Console
 
+from resume_audit.kinds import KINDS, classify
 from resume_audit.render import to_html, to_markdown, write_terminal
-from resume_audit.render.advice import KINDS, classify
 from resume_audit.render.story import matrix_rows, visible
 from resume_audit.render.terminal import MOST_COLUMNS
 
