@@ -79,6 +79,7 @@ class Diagnosis:
         self.stands: list[Stand] = []
         self.tried: dict[frozenset[Choice], bool] = {}
         self.left = BUDGET
+        self.cut_short = False
         self.problem = ""
 
     def make(self) -> dict[str, Any]:
@@ -182,6 +183,7 @@ class Diagnosis:
     def heals(self, cured: frozenset[Choice]) -> bool:
         if cured not in self.tried:
             if self.left <= 0:
+                self.cut_short = True
                 raise BudgetError
             self.left -= 1
             self.tried[cured] = self.try_cure(cured)
@@ -221,6 +223,7 @@ class Diagnosis:
             ]
             return {
                 "proven": _once(told),
+                "minimal": not self.cut_short,
                 "suspects": [],
                 "without_effect": list(dict.fromkeys(path for path in rest if path not in paths)),
                 "out_of_reach": [],
@@ -242,6 +245,7 @@ class Diagnosis:
                           if s.kind not in ("order", "position")), key=_rank)  # fmt: skip
         return {
             "proven": [],
+            "minimal": False,
             "suspects": _once(_entry(suspect) for suspect in [*ranked, *further]),
             "without_effect": [],
             "out_of_reach": unreachable,
@@ -270,6 +274,7 @@ class Diagnosis:
 def _nothing(why: str) -> dict[str, Any]:
     return {
         "proven": [],
+        "minimal": False,
         "suspects": [],
         "without_effect": [],
         "out_of_reach": [],

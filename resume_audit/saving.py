@@ -39,6 +39,7 @@ def what_saving_changes(start: Callable[[Any], Any], seed: int, after: int, fold
     why = "the save itself changes the job that goes on; the suspects are what differs before and after it."
     return {
         "proven": [],
+        "minimal": False,
         "suspects": suspects,
         "without_effect": [],
         "out_of_reach": [],

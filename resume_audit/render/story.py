@@ -297,8 +297,10 @@ def proof(resume: dict[str, Any]) -> list[Sentence]:
         together = " together" if len(diagnosis["proven"]) > 1 else ""
         restored = listed([with_values(entry) for entry in diagnosis["proven"]], most=None)
         lines.append(("Restoring ", *restored, f"{together} makes the resumed run exact."))
-        if together:
+        if together and diagnosis["minimal"]:
             lines.append(("No proper part of these does.",))
+        elif not diagnosis["minimal"]:
+            lines.append(("The search was cut short: perhaps not all of these are needed.",))
     else:
         lines.append((f"Nothing is proven: {visible(diagnosis['unproven'])}",))
         if diagnosis["suspects"]:

@@ -81,6 +81,18 @@ def loses_count(seed: int) -> Job:
     return Job(components, step)
 
 
+def loses_counts(seed: int) -> Job:
+    """Six counts, each told by itself, and none of them saved."""
+    tallies = [Tally() for _ in range(6)]
+
+    def step() -> dict[str, float]:
+        for tally in tallies:
+            tally.count += 1
+        return {f"count_{number}": float(tally.count) for number, tally in enumerate(tallies)}
+
+    return Job({}, step)
+
+
 def heals(seed: int) -> Job:
     """What is lost is needed for one step only."""
     _, tally, components, step = training(seed)

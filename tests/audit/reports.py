@@ -30,6 +30,7 @@ def diagnosis(**given: object) -> dict[str, Any]:
     """Return a diagnosis that found nothing, or what is given."""
     nothing: dict[str, Any] = {
         "proven": [],
+        "minimal": bool(given.get("proven")),
         "suspects": [],
         "without_effect": [],
         "out_of_reach": [],

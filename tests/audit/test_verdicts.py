@@ -42,12 +42,11 @@ class TestExact:
         assert chained == [[1], [3], [4], [1, 3], [1, 3, 4]]
         assert report.verdict == "EXACT"
 
-    def test_points_are_chosen_with_reasons(self) -> None:
-        """Without points given, five are chosen, the first and the last possible among them, each with a reason."""
+    def test_points_that_the_module_asks_for_are_taken(self) -> None:
+        """Where nobody says where to interrupt, the module's own INTERRUPT does."""
         report = resume_audit.audit(jobs.exact, steps=12, diagnose=False, interrupt=None)
 
-        points = report.data["interruptions"]
-        assert points[0] == {"after": 2, "why": "requested"}  # the module's INTERRUPT
+        assert report.data["interruptions"] == [{"after": 2, "why": "requested"}]
 
     def test_a_fresh_interpreter_agrees_with_a_fork(self) -> None:
         """Whole new interpreters say what forked processes say."""
@@ -67,6 +66,25 @@ class TestDiverges:
         assert (proven["path"], proven["uninterrupted"], proven["resumed"]) == ("tally.count", "2", "0")
         assert resume["first_divergence"]["step"] == 3
         assert resume["drift"]["parameters"] > 0
+
+    def test_all_that_is_lost_together_is_proven_together(self) -> None:
+        """Six counts that the run needs are proven as one set, none of which can be left out."""
+        (resume,) = audit("loses_counts").data["resumes"]
+
+        assert len(resume["diagnosis"]["proven"]) == 6
+        assert resume["diagnosis"]["minimal"]
+
+    def test_a_search_that_is_cut_short_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A set that is proven but may hold more than is needed does not claim to be minimal, in data or in words."""
+        monkeypatch.setattr("resume_audit.diagnosis.BUDGET", 3)
+
+        report = audit("loses_counts")
+
+        (resume,) = report.data["resumes"]
+        assert resume["diagnosis"]["proven"]
+        assert not resume["diagnosis"]["minimal"]
+        assert "cut short" in report.to_markdown()
+        assert "No proper part" not in report.to_markdown()
 
     def test_a_difference_that_passes_is_told_as_healed(self) -> None:
         """A metric that is wrong for one step diverges, and heals after it."""
