@@ -403,10 +403,11 @@ class _Audit:
             self.drift(leg)
             folder = self.folder / f"diagnosis-{'-'.join(map(str, leg.after))}"
             folder.mkdir()
+            assert leg.resumed is not None  # noqa: S101 -- a leg with moments has one
             only_loaded = told["moments"]["first_visible"] is None
             case = Case(
                 self.options.seed, after, leg.checkpoint, self.steps, after if only_loaded else after + 1,
-                self.reference.outcomes, folder,
+                self.reference.outcomes, leg.resumed.outcomes, folder,
             )  # fmt: skip
             told["diagnosis"] = Diagnosis(case, self.start).make()
             shutil.rmtree(folder, ignore_errors=True)

@@ -29,8 +29,8 @@ class Case:
     """A resume that differs.
 
     after: steps completed before the load. load: the checkpoint. stop: the last step. from_step: the first
-    step that a cure must make agree. reference: the uninterrupted run's outcomes. folder: where snapshots and
-    patches may be kept.
+    step that a cure must make agree. reference: the uninterrupted run's outcomes. resumed: those of the run resumed
+    from the checkpoint. folder: where snapshots and patches may be kept.
     """
 
     seed: int
@@ -39,6 +39,7 @@ class Case:
     stop: int
     from_step: int
     reference: dict[int, Outcome]
+    resumed: dict[int, Outcome]
     folder: Path
 
 
@@ -190,13 +191,8 @@ class Diagnosis:
         return self.tried[cured]
 
     def try_cure(self, cured: frozenset[Choice]) -> bool:
-        case = self.case
-        task = Prove(
-            case.seed, case.after, case.load, cures=self.cures(cured), stop=case.stop, from_step=case.from_step,
-            reference=case.reference,
-        )  # fmt: skip
         try:
-            verdict: Verdict = self.start(task)
+            verdict = self.cured_run(cured, self.case.from_step, self.case.reference)
         except RunFailed as failed:
             self.problem = (
                 f"with its values restored the resumed run fails ({failed.failure.type}: {failed.failure.message})"
@@ -204,6 +200,26 @@ class Diagnosis:
             return False
         self.problem = verdict.problem
         return verdict.healed
+
+    def cured_run(self, cured: Iterable[Choice], from_step: int, reference: dict[int, Outcome]) -> Verdict:
+        """The resumed run with some suspects cured, held against the outcomes of another one."""
+        case = self.case
+        verdict: Verdict = self.start(
+            Prove(case.seed, case.after, case.load, cures=self.cures(cured), stop=case.stop, from_step=from_step,
+                  reference=reference)
+        )  # fmt: skip
+        return verdict
+
+    def idle_gradients(self) -> list[Choice]:
+        """Gradients that differ only because the next update throws them away: with or without them the run is one."""
+        gradients = [(0, i) for i in self.stands[0].usual if self.suspect((0, i)).path.endswith(".grad")]
+        if not gradients:
+            return []
+        try:
+            same = self.cured_run(gradients, self.case.after + 1, self.case.resumed).healed
+        except RunFailed:
+            return []
+        return gradients if same else []
 
     def suspect(self, choice: Choice) -> Suspect:
         number, index = choice
@@ -230,24 +246,26 @@ class Diagnosis:
                 "aliasing": _aliasing(map(self.suspect, proven)),
                 "unproven": None,
             }
-        after_load = self.stands[0]
-        ranked = sorted(
-            (s for s in after_load.found.difference.suspects if s.kind not in ("order", "position")), key=_rank
-        )
+        found = self.stands[0].found
+        idle = [index for _, index in self.idle_gradients()]
+        named = [s for i, s in enumerate(found.difference.suspects) if i not in idle]
+        ranked = sorted((s for s in named if s.kind not in ("order", "position")), key=_rank)
         unreachable = [
-            {"path": suspect.path or "?", "why": f"{after_load.found.out_of_reach[i]}."}
-            for i, suspect in enumerate(after_load.found.difference.suspects)
-            if i in after_load.found.out_of_reach and suspect.kind != "order"
+            {"path": suspect.path or "?", "why": f"{found.out_of_reach[i]}."}
+            for i, suspect in enumerate(found.difference.suspects)
+            if i in found.out_of_reach and suspect.kind != "order"
         ]
         unreachable += [{"path": path or "?", "why": f"{why}, which a walk cannot enter."} for path, why in
-                        after_load.found.difference.closed.items()]  # fmt: skip
+                        found.difference.closed.items()]  # fmt: skip
+        unreachable += [{"path": path, "why": "the graph by which it was computed cannot be carried into another run."}
+                        for path in found.detached]  # fmt: skip
         further = sorted((s for stand in self.stands[1:] for s in stand.found.difference.suspects
                           if s.kind not in ("order", "position")), key=_rank)  # fmt: skip
         return {
             "proven": [],
             "minimal": False,
             "suspects": _once(_entry(suspect) for suspect in [*ranked, *further]),
-            "without_effect": [],
+            "without_effect": list(dict.fromkeys(found.difference.suspects[index].path for index in idle)),
             "out_of_reach": unreachable,
             "aliasing": _aliasing(ranked),
             "unproven": self.why_unproven(ranked, unreachable),
@@ -268,7 +286,8 @@ class Diagnosis:
             return "no reachable state differs right after loading."
         if not ranked:
             return f"what differs is out of reach: {unreachable[0]['path']}."
-        return "restoring all reachable state that differs does not make the resumed run exact."
+        beyond = "" if not unreachable else ": what is out of reach may be what was lost"
+        return f"restoring all reachable state that differs does not make the resumed run exact{beyond}."
 
 
 def _nothing(why: str) -> dict[str, Any]:

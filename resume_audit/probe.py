@@ -103,11 +103,15 @@ class Photograph(Standing):
 
 @dataclass
 class Found:
-    """What `Compare` tells: the difference, what is out of reach and why, and the suspended functions."""
+    """What `Compare` tells: the difference, the suspended functions, and what is out of reach.
+
+    out_of_reach: why, by the number of the suspect. detached: as in the patch.
+    """
 
     difference: Difference
-    out_of_reach: dict[int, str]
     functions: list[Function]
+    out_of_reach: dict[int, str]
+    detached: list[str]
 
 
 @dataclass
@@ -136,7 +140,7 @@ class Compare(Standing):
             ]
             functions = suspended(walk, sorted({*differ, *new}))
             found.pairs = {}
-            result.append(Found(found, patch.out_of_reach, functions))
+            result.append(Found(found, functions, patch.out_of_reach, patch.detached))
 
         reached = self.at_meeting(factory, job, then)
         return result[0] if reached and result else None

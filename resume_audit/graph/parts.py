@@ -21,7 +21,7 @@ import threading
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
@@ -266,12 +266,16 @@ def _tuple(obj: tuple[Any, ...]) -> Opened:
     return _sequence("tuple", list(items_of(obj)), obj, None)
 
 
+def _counted(items: Sized) -> str:
+    return "1 item" if len(items) == 1 else f"{len(items)} items"
+
+
 def _sequence(kind: str, items: list[Any], obj: Any, bound: int | None) -> Opened:
     held = instance_parts(obj) if kind != "tuple" or type(obj) is not tuple else []
     if all_plain(iter(items)):
         return Opened(kind, held, ("plain", bound, encoding.digest(items)), shorten(repr(items)))
     return Opened(kind, [(Label("index", i), item) for i, item in enumerate(items)] + held, (len(items), bound),
-                  f"{len(items)} items")  # fmt: skip
+                  _counted(items))  # fmt: skip
 
 
 def _set(obj: Any) -> Opened:
@@ -281,9 +285,7 @@ def _set(obj: Any) -> Opened:
         order = hashlib.sha256(repr(items).encode()).digest()
         shown = "{" + ", ".join(sorted(map(repr, items))) + "}"
         return Opened(kind, instance_parts(obj), encoding.digest(frozenset(items)), shorten(shown), order=order)
-    return Opened(
-        kind, [(Label("element", i), item) for i, item in enumerate(items)], len(items), f"{len(items)} items"
-    )
+    return Opened(kind, [(Label("element", i), item) for i, item in enumerate(items)], len(items), _counted(items))
 
 
 def _function(obj: types.FunctionType) -> Opened:
@@ -400,7 +402,7 @@ def _iterator(obj: Any) -> Opened:
 
 
 def _bytes_like(obj: Any) -> Opened:
-    return Opened("bytes", instance_parts(obj), hashlib.sha256(bytes(obj)).digest(), f"{len(obj)} items")
+    return Opened("bytes", instance_parts(obj), hashlib.sha256(bytes(obj)).digest(), _counted(obj))
 
 
 def _logger(_: Any) -> Opened:

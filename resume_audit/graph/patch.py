@@ -92,11 +92,15 @@ class Change:
 
 @dataclass
 class Patch:
-    """All cures that can be carried, the objects that they need built, and the suspects that are out of reach."""
+    """All cures that can be carried, the objects that they need built, and the suspects that are out of reach.
+
+    detached: paths of tensors that are carried without the graph by which they were computed.
+    """
 
     changes: list[Change] = field(default_factory=list)
     table: dict[int, Recipe] = field(default_factory=dict)
     out_of_reach: dict[int, str] = field(default_factory=dict)
+    detached: list[str] = field(default_factory=list)
 
 
 # ---------------------------------------------------------------------------------------------------- cutting out
@@ -198,8 +202,9 @@ class Cutter:
             for part in node.parts:
                 if node.kind in ("list", "deque", "set", "frozenset", "tuple") and _is_plain(node):
                     continue
-                if part.label.kind == "grad_fn":
-                    continue  # the value is what counts; how it was computed stays behind
+                if part.label.kind == "grad_fn":  # mostly the value is what counts
+                    self.patch.detached.append(node.path)
+                    continue
                 if isinstance(part.target, int) and part.target not in self.found.pairs:
                     waiting.append(part.target)
                     value: Value = New(part.target)

@@ -93,6 +93,37 @@ def loses_counts(seed: int) -> Job:
     return Job({}, step)
 
 
+def reads_on(seed: int) -> Job:
+    """The next number of an open file, at whose place nobody looks."""
+    model, tally, components, step = training(seed)
+    numbers = (Path(__file__).parent / "jobs.py").open("rb", buffering=0)
+
+    def reading() -> dict[str, float]:
+        with torch.no_grad():
+            model.get_parameter("bias").add_(numbers.read(1)[0] / 1000)
+        return step()
+
+    return Job(components | {"tally": Attributes(tally, "count")}, reading)
+
+
+def loss_held(seed: int) -> Job:
+    """The backward pass of a step waits for the next one."""
+    torch.manual_seed(seed)
+    model = nn.Linear(3, 1)
+    held: list[torch.Tensor] = []
+
+    def step() -> dict[str, float]:
+        if held:
+            model.zero_grad()
+            held.pop().backward()  # type: ignore[no-untyped-call]
+            with torch.no_grad():
+                model.weight -= 0.1 * (model.weight.grad if model.weight.grad is not None else 0)
+        held.append(model(torch.ones(2, 3)).square().mean())
+        return {"loss": held[0].item()}
+
+    return Job({"model": model}, step)
+
+
 def heals(seed: int) -> Job:
     """What is lost is needed for one step only."""
     _, tally, components, step = training(seed)

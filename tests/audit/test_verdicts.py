@@ -86,6 +86,27 @@ class TestDiverges:
         assert "cut short" in report.to_markdown()
         assert "No proper part" not in report.to_markdown()
 
+    def test_gradients_that_are_thrown_away_are_not_suspected(self) -> None:
+        """Where the lost thing is out of reach, gradients that the next update drops do not stand in for it."""
+        (resume,) = audit("reads_on").data["resumes"]
+
+        diagnosis = resume["diagnosis"]
+        assert (diagnosis["proven"], diagnosis["suspects"]) == ([], [])
+        assert "model.weight.grad" in diagnosis["without_effect"]
+        assert [entry["path"] for entry in diagnosis["out_of_reach"]] == ["numbers"]
+        assert "out of reach" in diagnosis["unproven"]
+
+    def test_a_tensor_whose_graph_stays_behind_is_told(self) -> None:
+        """A loss that waits for its backward pass cannot be restored by its value: that is told, and why."""
+        (resume,) = audit("loss_held").data["resumes"]
+
+        diagnosis = resume["diagnosis"]
+        assert "held" in [entry["path"] for entry in diagnosis["suspects"]]
+        assert {"path": "held[0]", "why": "the graph by which it was computed cannot be carried into another run."} in (
+            diagnosis["out_of_reach"]
+        )
+        assert "grad_fn" in diagnosis["unproven"]
+
     def test_a_difference_that_passes_is_told_as_healed(self) -> None:
         """A metric that is wrong for one step diverges, and heals after it."""
         (resume,) = audit("heals").data["resumes"]
