@@ -16,9 +16,9 @@ import reports
 from rich.console import Console
 
 from resume_audit.kinds import KINDS, classify
-from resume_audit.render import to_html, to_markdown, write_terminal
+from resume_audit.render import to_html, to_markdown
 from resume_audit.render.story import matrix_rows, visible
-from resume_audit.render.terminal import MOST_COLUMNS
+from resume_audit.render.terminal import MOST_COLUMNS, write
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "audit.schema.json").read_text(encoding="utf-8"))
 HOSTILE = '<img src=x onerror="alert(1)">`*_[x](http://evil.example)\n\x1b[2J\u202e|</code>\ud800\x00'
@@ -30,7 +30,7 @@ def on_terminal(report: reports.Report, *, width: int = 100, colour: bool = Fals
     """Return what a terminal of that width would get."""
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
-    write_terminal(report, console)
+    write(report, console)
     return out.getvalue()
 
 
