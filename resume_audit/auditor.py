@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import tempfile
@@ -109,7 +110,7 @@ def audit_source(
     """Audit the job of a source; `factory` is the function itself, where the caller has it."""
     folder = Path(tempfile.mkdtemp(prefix="resume-audit-"))
     try:
-        if options.fresh:
+        if options.fresh or not hasattr(os, "fork"):
             return _Audit(FreshLauncher(source, folder, options.timeout), source, options, folder, progress).make()
         with open_servers() as servers:
             return _forked(servers, source, options, factory, folder, progress)
