@@ -13,9 +13,13 @@ import html5lib
 import jsonschema
 import pytest
 import reports
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from resume_audit.kinds import KINDS, classify
+from resume_audit.graph.difference import Suspect
+from resume_audit.graph.nodes import Label
+from resume_audit.kinds import KINDS, classify, kind_of
 from resume_audit.render import to_html, to_markdown, write_terminal
 from resume_audit.render.story import matrix_rows, visible
 from resume_audit.render.terminal import MOST_COLUMNS
@@ -410,8 +414,83 @@ class TestAdvice:
             ("dataset.rng", "generator"),
             ("FEATURES_CACHE", "cache"),
             ("whatever", "other"),
+            ("sched.T_cur", "scheduler"),
+            ("scheduler._schedulers[1]._step_count", "scheduler"),
+            ("runner.curriculum.stage", "other"),
+            ("env.obs_rms.mean", "ema"),
+            ("state.loss_ema", "ema"),
+            ("ema.module.0.weight", "ema"),
+            ("holder.agent.memory", "other"),
+            ("model.0.weight.prev_grad", "model"),
+            ("model.0.weight.requires_grad", "model"),
+            ("ema.module.0.weight.grad", "gradients"),
+            ("optimizer.param_groups[0].params[0]", "model"),
+            ("optimizer.param_groups", "optimizer"),
+            ("opt_g.state[gen.0.bias].exp_avg", "optimizer"),
+            ("velocity[model.0.weight]", "other"),
+            ("masks['0.weight']", "other"),
+            ("loader.sampler.generator", "generator"),
+            ("generator.0.weight", "model"),
+            ("sampler.cache", "cache"),
+            ("cache.sampler.seen", "data_order"),
+            ("trainLoader.seen", "data_order"),
+            ("model.rounds.count", "counter"),
+            ("loop.iter(range(state['start_epoch'], 100))", "data_order"),
+            ("loop.iter(torch.randperm(n, generator=generator).tolist())", "data_order"),
+            ("loop.iter[2]", "data_order"),
+            ("trainer.max_iter", "counter"),
+            ("", "other"),
         ],
     )
     def test_is_chosen_by_the_words_of_a_path(self, path: str, kind: str) -> None:
-        """A path betrays the kind of state by its words."""
+        """A path betrays the kind of state by its words, by the last of them first."""
         assert classify(path) == kind
+
+    @pytest.mark.parametrize(
+        ("path", "holder", "kind"),
+        [
+            ("warm.position_in_cycle", ["torch.optim.lr_scheduler.StepLR"], "scheduler"),
+            ("loader.inner.k", ["train.Prodigy", "torch.optim.optimizer.Optimizer"], "optimizer"),
+            ("model.averaged.decay", ["torch.optim.swa_utils.AveragedModel"], "ema"),
+            ("model.rounds", ["torch.utils.data.sampler.RandomSampler"], "data_order"),
+            ("agent.memory.at", ["train.ReplayMemory"], "data_order"),
+            ("flow.norm.initialized", ["train.ActNorm", "torch.nn.modules.module.Module"], "model"),
+            ("flow.norm.calls", ["train.ActNorm", "torch.nn.modules.module.Module"], "counter"),
+            ("optimizer.groups.lr", ["torch.optim.sgd.SGD"], "scheduler"),
+            ("ema.shadow.size", ["torch.nn.modules.module.Module"], "ema"),
+            ("thing.size", ["train.Thing"], "other"),
+        ],
+    )
+    def test_is_chosen_by_the_class_that_holds_it(self, path: str, holder: list[str], kind: str) -> None:
+        """The holder's class says more than the names further away, and less than the name of the piece itself."""
+        assert classify(path, holder=holder) == kind
+
+    @pytest.mark.parametrize(
+        ("suspect", "kind"),
+        [
+            (Suspect("alias", "model.head.weight", 1, 1, "", ""), "aliasing"),
+            (Suspect("content", "loader.state", 1, 1, "", "", sort="rng"), "generator"),
+            (Suspect("part", "clip.at", 1, 1, "6", "0", label=Label("attr", "at"), sort="int"), "counter"),
+            (Suspect("part", "clip.on", 1, 1, "True", "False", label=Label("attr", "on"), sort="bool"), "other"),
+            (Suspect("part", "taken", 1, 1, "5", "0", label=Label("contents"), sort="int"), "variable"),
+            (Suspect("part", "loop.lr", 1, 1, "5", "0", label=Label("local", "lr"), sort="int"), "scheduler"),
+        ],
+    )
+    def test_is_chosen_by_what_differs(self, suspect: Suspect, kind: str) -> None:
+        """An aliasing and a generator are told by what they are; a number of which nothing else is known counts."""
+        assert kind_of(suspect) == kind
+
+    @given(st.text(st.characters(exclude_characters="()[]")), st.text("abcz._", max_size=9))
+    def test_of_an_iterator_is_the_order_of_the_data(self, source: str, holder: str) -> None:
+        """An iterator is data in some order, whatever text it was made by."""
+        assert classify(f"{holder}.iter({source})") == "data_order"
+
+    @given(st.lists(st.sampled_from(["loader", "ema", "scheduler", "rng", "cache", "model[0]", "best", "iter(x)"])))
+    def test_of_a_gradient_is_gradients(self, holders: list[str]) -> None:
+        """What the piece itself is called decides, whatever holds it."""
+        assert classify(".".join([*holders, "grad"])) == "gradients"
+
+    @given(st.text())
+    def test_can_be_told_of_any_path(self, path: str) -> None:
+        """No path is too strange to be given advice on."""
+        assert classify(path) in KINDS
