@@ -304,7 +304,10 @@ def with_values(entries: Sequence[dict[str, str]], told: Collection[str] = ()) -
             lines.append((name,))
             continue
         size = f"{len(family)} entries, the first " if family[1:] else ""
-        values = (short(first["resumed"]), " after the resume, ", short(first["uninterrupted"]), " before")
+        resumed, uninterrupted = short(first["resumed"]), short(first["uninterrupted"])
+        values: Sentence = (resumed, " after the resume, ", uninterrupted, " before")
+        if resumed == uninterrupted:  # of another type, or different where the values are cut
+            values = ("not the same, though both are shown as ", resumed)
         where = ("; seen in ", Code(first["where"])) if "where" in first else ()
         lines.append((name, f" ({size}", *values, *where, ")"))
     return lines

@@ -202,6 +202,14 @@ class TestTerminal:
         assert "Differs too, without effect: gen.*.weight.grad." in text
         assert len(on_terminal(reports.FAMILIES).splitlines()) <= 40
 
+    def test_does_not_show_one_value_twice(self) -> None:
+        """Where both values read alike, as a list and a deque do, that they differ is said in words."""
+        entry = {"path": "guard.recent", "kind": "other", "uninterrupted": "[0.5, 0.25]", "resumed": "[0.5, 0.25]"}
+        lost = reports.diverging(5, diagnosis=reports.diagnosis(proven=[entry]))
+        text = prose(on_terminal(reports.report(verdict="DIVERGES", resumes=[lost])))
+
+        assert "Restoring guard.recent (not the same, though both are shown as [0.5, 0.25]) makes" in text
+
     def test_tells_an_object_from_a_storage(self) -> None:
         """Tensors share a storage; lists, dicts and other objects are one."""
         pair = {"paths": ["ranks[1].stats", "ranks[0].stats"], "uninterrupted": "separate", "resumed": "shared"}
