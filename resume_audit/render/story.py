@@ -19,6 +19,10 @@ LONGEST_VALUE: Final = 72  # characters of a value within a sentence
 MOST_GUESSES: Final = 2  # kinds of state to give advice on where nothing is proven
 LONGEST_LIST: Final = 6  # names in a list before "and n more"
 SMALLEST_FAMILY: Final = 3  # paths that differ in their indices alone are drawn together from that number on
+SAVING: Final = (
+    "saving",
+    "Let the save only read: draw no random number, step and reset nothing, and put back what it has to change.",
+)
 INDEX: Final = re.compile(r"\[[^\[\]]*\]|(?<=\.)\d+(?=[.\[]|$)")
 
 
@@ -235,7 +239,7 @@ def abstention(report: Report) -> list[Sentence]:
         (f"Two uninterrupted runs first differ {moment}, in ", *names(first["outcomes"]), "."),
     ]
     if first["state"]:
-        lines.append(("State that differs first: ", *names(patterns(first["state"])), "."))
+        lines.append(("The state that differs first: ", *names(patterns(first["state"])), "."))
     causes = (
         "One of them was observed at every step, and their hash seeds differ: look for the order of a set, "
         "the clock, a generator that nobody seeds, a sum over threads, or a state_dict() that changes things."
@@ -288,12 +292,20 @@ def suspects(diagnosis: dict[str, Any]) -> list[dict[str, str]]:
     return sorted(diagnosis["suspects"], key=lambda entry: entry["kind"] == "gradients")
 
 
-def with_values(entries: Sequence[dict[str, str]], told: Collection[str] = ()) -> list[Sentence]:
+def only_saving(resume: dict[str, Any]) -> bool:
+    """Tell whether the resume is right and the save alone has changed the run that went on after it."""
+    return resume["saving_disturbs"] and resume["moments"] is None
+
+
+def with_values(
+    entries: Sequence[dict[str, str]], told: Collection[str] = (), *, event: str = "the resume"
+) -> list[Sentence]:
     """Return paths with their two values: `ema.updates` (0 after the resume, 5 before); a family with its first ones.
 
     Args:
         entries: Proven or suspected state.
         told: Paths that are told with what they share, which says it all.
+        event: What lies between the two values.
     """
     lines: list[Sentence] = []
     grouped = families([e["path"] for e in entries], [(e["kind"], e["path"] in told, e.get("where")) for e in entries])
@@ -305,7 +317,7 @@ def with_values(entries: Sequence[dict[str, str]], told: Collection[str] = ()) -
             continue
         size = f"{len(family)} entries, the first " if family[1:] else ""
         resumed, uninterrupted = short(first["resumed"]), short(first["uninterrupted"])
-        values: Sentence = (resumed, " after the resume, ", uninterrupted, " before")
+        values: Sentence = (resumed, f" after {event}, ", uninterrupted, " before")
         if resumed == uninterrupted:  # of another type, or different where the values are cut
             values = ("not the same, though both are shown as ", resumed)
         where = ("; seen in ", Code(first["where"])) if "where" in first else ()
@@ -324,12 +336,13 @@ def finding(group: list[dict[str, Any]]) -> Finding:
         kinds += list(dict.fromkeys(entry["kind"] for entry in lost))[: None if diagnosis["proven"] else MOST_GUESSES]
         kinds += ["aliasing"] * bool(diagnosis["aliasing"])
         asides = apart(diagnosis)
+    advice = [(KINDS[kind].title, KINDS[kind].remedy) for kind in dict.fromkeys(kinds)]
     return Finding(
         resumes=tuple(group),
         headline=finding_headline(first),
         sentences=(*proof(first), *course(first), *alike(group)),
         asides=tuple(asides),
-        advice=tuple((KINDS[kind].title, KINDS[kind].remedy) for kind in dict.fromkeys(kinds)),
+        advice=(SAVING,) if only_saving(first) else tuple(advice),
     )
 
 
@@ -343,6 +356,9 @@ def finding_headline(resume: dict[str, Any]) -> Sentence:
     if resume["vacuous"]:
         return (visible(resume["vacuous"][0]["message"]),)
     where = interrupted(resume["interrupted_after"])
+    if only_saving(resume):
+        changed = patterns(entry["path"] for entry in suspects(diagnosis)) if diagnosis else []
+        return (f"Saving {where} changes ", *(names(changed, most=3) if changed else ("the run",)), ".")
     if diagnosis:
         closest = [("not proven", suspects(diagnosis)), ("out of reach", diagnosis["out_of_reach"])]
         if all(entry["kind"] == "gradients" for entry in diagnosis["suspects"]):
@@ -350,8 +366,6 @@ def finding_headline(resume: dict[str, Any]) -> Sentence:
         for label, entries in closest:
             if entries:
                 return (f"Lost, {label}: ", *names(patterns(entry["path"] for entry in entries), most=3), ".")
-    if resume["saving_disturbs"]:
-        return (f"Saving {where} changes the run.",)
     unexplained = ", and nothing that was found explains it" if diagnosis else ""
     return (f"The resume {where} differs{unexplained}.",)
 
@@ -363,6 +377,13 @@ def proof(resume: dict[str, Any]) -> list[Sentence]:
     lines = messages if diagnosis and diagnosis["proven"] else messages[1:]  # else the first is the headline
     if resume["saving_disturbs"]:
         lines.append(("A run that goes on after its own save differs from one that never saved.",))
+    if only_saving(resume):
+        first = resume["first_divergence"]
+        lines.append((f"First visible at step {first['step']}, in ", *names(first["outcomes"]), "."))
+        if diagnosis and diagnosis["suspects"]:
+            changed = with_values(suspects(diagnosis), event="the save")
+            lines.append(("The save changes ", *listed(changed), "."))
+        return lines
     if not diagnosis:
         return lines
     if diagnosis["proven"]:

@@ -6,6 +6,7 @@ from typing import Any
 Report = dict[str, Any]
 
 UPDATES = {"path": "ema.updates", "kind": "ema", "uninterrupted": "5", "resumed": "0"}
+DRAWN = {"path": "rng[random]", "kind": "generator", "uninterrupted": "state 1", "resumed": "state 2"}
 UNTIED = {
     "path": "model.head.weight",
     "kind": "aliasing",
@@ -195,6 +196,18 @@ BESIDE_PROOF = report(
     ],
 )
 UNEXPLAINED = report(verdict="DIVERGES", resumes=[diverging(5, diagnosis=diagnosis())])
+DISTURBED = report(
+    verdict="DIVERGES",
+    resumes=[
+        resume(
+            5,
+            verdict="DIVERGES",
+            saving_disturbs=True,
+            first_divergence={"step": 6, "outcomes": ["rng"]},
+            diagnosis=diagnosis(suspects=[DRAWN], unproven="the save itself changes the job that goes on."),
+        )
+    ],
+)
 ABSTAIN = report(
     verdict="ABSTAIN",
     resumes=[],
@@ -242,6 +255,7 @@ ALL = {
     "families": FAMILIES,
     "beside_proof": BESIDE_PROOF,
     "unexplained": UNEXPLAINED,
+    "disturbed": DISTURBED,
     "abstain": ABSTAIN,
     "error": ERROR,
     "failed": FAILED,

@@ -202,6 +202,17 @@ class TestTerminal:
         assert "Differs too, without effect: gen.*.weight.grad." in text
         assert len(on_terminal(reports.FAMILIES).splitlines()) <= 40
 
+    def test_tells_what_a_save_changes(self) -> None:
+        """A save that disturbs is no loss at a load: what it changes leads, with the values around the save."""
+        text = prose(on_terminal(reports.DISTURBED))
+
+        assert text.startswith("DIVERGES Saving after step 5 changes rng[random].")
+        assert "First visible at step 6, in rng." in text
+        assert "The save changes rng[random] (state 2 after the save, state 1 before)." in text
+        assert "What to do (saving): Let the save only read" in text
+        assert "Lost" not in text
+        assert "before the save" in [cell.text for cell in parsed(to_html(reports.DISTURBED)).iter(f"{XHTML}th")]
+
     def test_does_not_show_one_value_twice(self) -> None:
         """Where both values read alike, as a list and a deque do, that they differ is said in words."""
         entry = {"path": "guard.recent", "kind": "other", "uninterrupted": "[0.5, 0.25]", "resumed": "[0.5, 0.25]"}
