@@ -86,14 +86,16 @@ def finding(report: Report, found: story.Finding, index: int) -> str:
             when = story.interrupted(found.resumes[0]["interrupted_after"])
             inside += [
                 "<h3>Suspects and proof</h3>",
-                evidence(rows, f"State that differs when interrupted {when}"),
+                evidence(
+                    rows, f"State that differs when interrupted {when}", saving=story.only_saving(found.resumes[0])
+                ),
             ]
     if found.asides:
         inside += ["<h3>Apart from that</h3>", bullets(found.asides)]
     return section(marked(found.headline), "\n".join(inside))
 
 
-def evidence(rows: list[tuple[str, dict[str, str]]], caption: str) -> str:
+def evidence(rows: list[tuple[str, dict[str, str]]], caption: str, *, saving: bool) -> str:
     """Return proven and suspected state with both values in full."""
     lines = [
         row(
@@ -104,7 +106,8 @@ def evidence(rows: list[tuple[str, dict[str, str]]], caption: str) -> str:
         )
         for standing, entry in rows
     ]
-    return table(escape(caption), ["state", "standing", "uninterrupted", "resumed"], lines)
+    values = ["before the save", "after the save"] if saving else ["uninterrupted", "resumed"]
+    return table(escape(caption), ["state", "standing", *values], lines)
 
 
 def differences(found: story.Finding) -> str:

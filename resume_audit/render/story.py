@@ -7,8 +7,9 @@ cursor, end a line or hide is settled here.
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final, NamedTuple, Self
 
 from resume_audit.kinds import KINDS
@@ -17,6 +18,12 @@ Report = dict[str, Any]
 LONGEST_VALUE: Final = 72  # characters of a value within a sentence
 MOST_GUESSES: Final = 2  # kinds of state to give advice on where nothing is proven
 LONGEST_LIST: Final = 6  # names in a list before "and n more"
+SMALLEST_FAMILY: Final = 3  # paths that differ in their indices alone are drawn together from that number on
+SAVING: Final = (
+    "saving",
+    "Let the save only read: draw no random number, step and reset nothing, and put back what it has to change.",
+)
+INDEX: Final = re.compile(r"\[[^\[\]]*\]|(?<=\.)\d+(?=[.\[]|$)")
 
 
 class Code(str):
@@ -88,6 +95,50 @@ def names(items: Iterable[str], *, most: int | None = LONGEST_LIST) -> Sentence:
     return listed([(Code(item),) for item in items], most=most)
 
 
+def families(paths: Sequence[str], apart: Sequence[object] = ()) -> list[list[int]]:
+    """Group paths that differ in their indices and keys alone, as the same moment of many parameters does.
+
+    Args:
+        paths: Paths of a report.
+        apart: For each path what else its family has in common; paths that differ in it stay apart.
+
+    Returns:
+        Numbers of the paths, by family, in the order of the first of each. What is too small for a family is told
+        one by one.
+    """
+    groups: dict[object, list[int]] = {}
+    for number, path in enumerate(paths):
+        groups.setdefault((INDEX.sub("*", path), *apart[number : number + 1]), []).append(number)
+    found = [
+        g for group in groups.values() for g in ([group] if len(group) >= SMALLEST_FAMILY else [[n] for n in group])
+    ]
+    return sorted(found)
+
+
+def pattern(paths: Sequence[str]) -> Code:
+    """Return the name of a family: `optimizer.state[model.*].exp_avg`, or the path itself of a single one."""
+    found = [INDEX.findall(path) for path in paths]
+    common = iter([common_index(indices) for indices in zip(*found, strict=True)])
+    return Code(INDEX.sub(lambda _: next(common), paths[0]))
+
+
+def common_index(indices: Sequence[str]) -> str:
+    """Return an index, or with a star for that in which several differ."""
+    if len(set(indices)) == 1:
+        return indices[0]
+    if not indices[0].startswith("["):
+        return "*"
+    parts = zip(*(index[1:-1].split(".") for index in indices), strict=False)
+    shared = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, parts)]
+    return f"[{'.'.join([*shared, '*'])}]" if "'" not in indices[0] else "[*]"
+
+
+def patterns(paths: Iterable[str]) -> list[Code]:
+    """Return the names of the families of some paths."""
+    once = list(dict.fromkeys(paths))
+    return [pattern([once[n] for n in family]) for family in families(once)]
+
+
 def spans(steps: Iterable[int]) -> str:
     """Write ascending numbers with runs drawn together: 1, 4 to 7 and 9."""
     runs: list[list[int]] = []
@@ -101,10 +152,10 @@ def spans(steps: Iterable[int]) -> str:
 
 
 def interrupted(after: Sequence[int]) -> str:
-    """Say where a resume was interrupted: after step 5, or after steps 4 and 7 for a chain."""
+    """Say where a resume was interrupted: after step 5, or after steps 4 and then 7 for a chain."""
     if len(after) == 1:
         return "before the first step" if after[0] == 0 else f"after step {after[0]}"
-    return "after steps " + ", then ".join(str(step) for step in after)
+    return f"after steps {', '.join(str(step) for step in after[:-1])} and then {after[-1]}"
 
 
 # --- the audit as a whole -----------------------------------------------------------------------------------
@@ -188,7 +239,7 @@ def abstention(report: Report) -> list[Sentence]:
         (f"Two uninterrupted runs first differ {moment}, in ", *names(first["outcomes"]), "."),
     ]
     if first["state"]:
-        lines.append(("State that differs first: ", *names(first["state"]), "."))
+        lines.append(("The state that differs first: ", *names(patterns(first["state"])), "."))
     causes = (
         "One of them was observed at every step, and their hash seeds differ: look for the order of a set, "
         "the clock, a generator that nobody seeds, a sum over threads, or a state_dict() that changes things."
@@ -241,11 +292,37 @@ def suspects(diagnosis: dict[str, Any]) -> list[dict[str, str]]:
     return sorted(diagnosis["suspects"], key=lambda entry: entry["kind"] == "gradients")
 
 
-def with_values(entry: dict[str, str]) -> Sentence:
-    """Return a path with its two values: `ema.updates` (0 after the resume, 5 before)."""
-    values = (short(entry["resumed"]), " after the resume, ", short(entry["uninterrupted"]), " before")
-    where = ("; seen in ", Code(entry["where"])) if "where" in entry else ()
-    return (Code(entry["path"]), " (", *values, *where, ")")
+def only_saving(resume: dict[str, Any]) -> bool:
+    """Tell whether the resume is right and the save alone has changed the run that went on after it."""
+    return resume["saving_disturbs"] and resume["moments"] is None
+
+
+def with_values(
+    entries: Sequence[dict[str, str]], told: Collection[str] = (), *, event: str = "the resume"
+) -> list[Sentence]:
+    """Return paths with their two values: `ema.updates` (0 after the resume, 5 before); a family with its first ones.
+
+    Args:
+        entries: Proven or suspected state.
+        told: Paths that are told with what they share, which says it all.
+        event: What lies between the two values.
+    """
+    lines: list[Sentence] = []
+    grouped = families([e["path"] for e in entries], [(e["kind"], e["path"] in told, e.get("where")) for e in entries])
+    for family in grouped:
+        first = entries[family[0]]
+        name = pattern([entries[n]["path"] for n in family])
+        if first["path"] in told:
+            lines.append((name,))
+            continue
+        size = f"{len(family)} entries, the first " if family[1:] else ""
+        resumed, uninterrupted = short(first["resumed"]), short(first["uninterrupted"])
+        values: Sentence = (resumed, f" after {event}, ", uninterrupted, " before")
+        if resumed == uninterrupted:  # of another type, or different where the values are cut
+            values = ("not the same, though both are shown as ", resumed)
+        where = ("; seen in ", Code(first["where"])) if "where" in first else ()
+        lines.append((name, f" ({size}", *values, *where, ")"))
+    return lines
 
 
 def finding(group: list[dict[str, Any]]) -> Finding:
@@ -259,12 +336,13 @@ def finding(group: list[dict[str, Any]]) -> Finding:
         kinds += list(dict.fromkeys(entry["kind"] for entry in lost))[: None if diagnosis["proven"] else MOST_GUESSES]
         kinds += ["aliasing"] * bool(diagnosis["aliasing"])
         asides = apart(diagnosis)
+    advice = [(KINDS[kind].title, KINDS[kind].remedy) for kind in dict.fromkeys(kinds)]
     return Finding(
         resumes=tuple(group),
         headline=finding_headline(first),
         sentences=(*proof(first), *course(first), *alike(group)),
         asides=tuple(asides),
-        advice=tuple((KINDS[kind].title, KINDS[kind].remedy) for kind in dict.fromkeys(kinds)),
+        advice=(SAVING,) if only_saving(first) else tuple(advice),
     )
 
 
@@ -273,29 +351,45 @@ def finding_headline(resume: dict[str, Any]) -> Sentence:
     diagnosis = resume["diagnosis"]
     if resume["verdict"] == "ERROR":
         return (f"The resume {interrupted(resume['interrupted_after'])} could not be completed.",)
+    if diagnosis and diagnosis["proven"]:
+        return ("Lost: ", *names(patterns(entry["path"] for entry in diagnosis["proven"])), ", proven.")
     if resume["vacuous"]:
         return (visible(resume["vacuous"][0]["message"]),)
-    if diagnosis and diagnosis["proven"]:
-        return ("Lost: ", *names(dict.fromkeys(entry["path"] for entry in diagnosis["proven"])), ", proven.")
-    if diagnosis:
-        for label, entries in (("not proven", suspects(diagnosis)), ("out of reach", diagnosis["out_of_reach"])):
-            if entries:
-                return (f"Lost, {label}: ", *names(dict.fromkeys(entry["path"] for entry in entries), most=3), ".")
     where = interrupted(resume["interrupted_after"])
-    return (f"Saving {where} changes the run." if resume["saving_disturbs"] else f"The resume {where} differs.",)
+    if only_saving(resume):
+        changed = patterns(entry["path"] for entry in suspects(diagnosis)) if diagnosis else []
+        return (f"Saving {where} changes ", *(names(changed, most=3) if changed else ("the run",)), ".")
+    if diagnosis:
+        closest = [("not proven", suspects(diagnosis)), ("out of reach", diagnosis["out_of_reach"])]
+        if all(entry["kind"] == "gradients" for entry in diagnosis["suspects"]):
+            closest.reverse()  # gradients left over from the last update tell less than what nobody could look into
+        for label, entries in closest:
+            if entries:
+                return (f"Lost, {label}: ", *names(patterns(entry["path"] for entry in entries), most=3), ".")
+    unexplained = ", and nothing that was found explains it" if diagnosis else ""
+    return (f"The resume {where} differs{unexplained}.",)
 
 
 def proof(resume: dict[str, Any]) -> list[Sentence]:
     """Return what is proven of the loss, or why nothing is."""
-    lines: list[Sentence] = [(visible(item["message"]),) for item in resume["vacuous"][1:]]
+    diagnosis = resume["diagnosis"]
+    messages: list[Sentence] = [(visible(item["message"]),) for item in resume["vacuous"]]
+    lines = messages if diagnosis and diagnosis["proven"] else messages[1:]  # else the first is the headline
     if resume["saving_disturbs"]:
         lines.append(("A run that goes on after its own save differs from one that never saved.",))
-    diagnosis = resume["diagnosis"]
+    if only_saving(resume):
+        first = resume["first_divergence"]
+        lines.append((f"First visible at step {first['step']}, in ", *names(first["outcomes"]), "."))
+        if diagnosis and diagnosis["suspects"]:
+            changed = with_values(suspects(diagnosis), event="the save")
+            lines.append(("The save changes ", *listed(changed), "."))
+        return lines
     if not diagnosis:
         return lines
     if diagnosis["proven"]:
+        shared = {item["paths"][0] for item in diagnosis["aliasing"]}
         together = " together" if len(diagnosis["proven"]) > 1 else ""
-        restored = listed([with_values(entry) for entry in diagnosis["proven"]], most=None)
+        restored = listed(with_values(diagnosis["proven"], shared))
         lines.append(("Restoring ", *restored, f"{together} makes the resumed run exact."))
         if together and diagnosis["minimal"]:
             lines.append(("No proper part of these does.",))
@@ -304,15 +398,34 @@ def proof(resume: dict[str, Any]) -> list[Sentence]:
     else:
         lines.append((f"Nothing is proven: {visible(diagnosis['unproven'])}",))
         if diagnosis["suspects"]:
-            lines.append(("Suspects: ", *listed([with_values(entry) for entry in suspects(diagnosis)]), "."))
-    for item in diagnosis["aliasing"][:LONGEST_LIST]:
-        before = "share their storage" if item["uninterrupted"] == "shared" else "are separate"
-        after = "share their storage" if item["resumed"] == "shared" else "are separate"
-        where = names(item["paths"])
-        lines.append((*where, f" {before} in the uninterrupted run and {after} in the resumed one."))
-    if (more := len(diagnosis["aliasing"]) - LONGEST_LIST) > 0:
-        lines.append((f"{more} more findings of this sort.",))
+            lines.append(("Suspects: ", *listed(with_values(suspects(diagnosis))), "."))
+    return lines + sharing(diagnosis)
+
+
+def sharing(diagnosis: dict[str, Any]) -> list[Sentence]:
+    """Return what is one thing in one run and several in the other."""
+    items = diagnosis["aliasing"]
+    entries = {entry["path"]: entry for entry in (*diagnosis["proven"], *diagnosis["suspects"])}
+    told = [sharing_of(item, entries.get(item["paths"][0])) for item in items]
+    skeletons = [tuple(INDEX.sub("*", path) for path in item["paths"]) for item in items]
+    grouped = families([item["paths"][0] for item in items], list(zip(skeletons, told, strict=True)))
+    lines: list[Sentence] = []
+    for family in grouped[:LONGEST_LIST]:
+        places = zip(*(items[n]["paths"] for n in family), strict=True)
+        where = names(pattern(paths) for paths in places)
+        before, after = told[family[0]]
+        size = f", in {len(family)} places," if family[1:] else ""
+        lines.append((*where, f"{size} {before} in the uninterrupted run and {after} in the resumed one."))
+    if (more := len(grouped) - LONGEST_LIST) > 0:
+        lines.append((f"{counted(more, 'more finding')} of this sort.",))
     return lines
+
+
+def sharing_of(item: dict[str, Any], entry: dict[str, str] | None) -> tuple[str, str]:
+    """Return what an aliasing is in the uninterrupted run and in the resumed one."""
+    of_storage = entry is not None and "the storage of" in entry["uninterrupted"] + entry["resumed"]
+    words = {"shared": "share their storage" if of_storage else "are one object", "separate": "are separate"}
+    return words[item["uninterrupted"]], words[item["resumed"]]
 
 
 def course(resume: dict[str, Any]) -> list[Sentence]:
@@ -329,7 +442,8 @@ def course(resume: dict[str, Any]) -> list[Sentence]:
         else:
             lines.append((f"{at}; no later step shows it.",))
         if first and first["step"] == 0:
-            lines.append(("Right after loading these already differ: ", *names(first["outcomes"]), "."))
+            differ = "already differ" if first["outcomes"][1:] else "already differs"
+            lines.append(("Right after loading, ", *names(first["outcomes"]), f" {differ}."))
     if resume["healed_after"] is not None:
         lines.append((f"It heals: after step {resume['healed_after']} all outcomes agree again.",))
     elif drift:
@@ -350,17 +464,19 @@ def alike(group: list[dict[str, Any]]) -> list[Sentence]:
         return []
     others = [resume["interrupted_after"] for resume in group[1:]]
     if all(len(after) == 1 for after in others):
-        return [(f"The same holds for interruptions after step {spans(after[0] for after in others)}.",)]
-    return [("The same holds for interruptions ", *listed([(interrupted(after),) for after in others]), ".")]
+        what = "interruptions after steps" if others[1:] else "the interruption after step"
+        return [(f"The same holds for {what} {spans(after[0] for after in others)}.",)]
+    what = "interruptions" if others[1:] else "the interruption"
+    return [(f"The same holds for {what} ", *listed([(interrupted(after),) for after in others]), ".")]
 
 
 def apart(diagnosis: dict[str, Any]) -> list[Sentence]:
     """Return what is told apart: suspects beside a proof, what has no effect, what is out of reach."""
     lines: list[Sentence] = []
     if diagnosis["suspects"] and diagnosis["proven"]:
-        lines.append(("Other suspects: ", *listed([with_values(e) for e in diagnosis["suspects"]]), "."))
+        lines.append(("Other suspects: ", *listed(with_values(diagnosis["suspects"])), "."))
     if diagnosis["without_effect"]:
-        lines.append(("Differs too, without effect: ", *names(diagnosis["without_effect"]), "."))
+        lines.append(("Differs too, without effect: ", *names(patterns(diagnosis["without_effect"])), "."))
     lines += [
         ("Out of reach: ", Code(entry["path"]), f", {visible(entry['why'])}")
         for entry in diagnosis["out_of_reach"][:LONGEST_LIST]
