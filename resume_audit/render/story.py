@@ -1,162 +1,35 @@
-"""What a report says, as sentences that know nothing of how they will be shown.
+"""What a report says, as sentences that know nothing of how they will be shown."""
 
-A sentence is a tuple of parts: plain text, and `Code` for every name and value that comes from the job. How
-code is set apart, and how either is escaped, is the renderer's business; that nothing in it can move a
-cursor, end a line or hide is settled here.
-"""
-
-import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final
 
 from resume_audit.kinds import KINDS
+from resume_audit.render.words import (
+    INDEX,
+    LONGEST_LIST,
+    Code,
+    Report,
+    Sentence,
+    counted,
+    families,
+    interrupted,
+    listed,
+    names,
+    number,
+    pattern,
+    patterns,
+    short,
+    spans,
+    visible,
+)
 
-Report = dict[str, Any]
-LONGEST_VALUE: Final = 72  # characters of a value within a sentence
 MOST_GUESSES: Final = 2  # kinds of state to give advice on where nothing is proven
-LONGEST_LIST: Final = 6  # names in a list before "and n more"
-SMALLEST_FAMILY: Final = 3  # paths that differ in their indices alone are drawn together from that number on
 SAVING: Final = (
     "saving",
     "Let the save only read: draw no random number, step and reset nothing, and put back what it has to change.",
 )
-INDEX: Final = re.compile(r"\[[^\[\]]*\]|(?<=\.)\d+(?=[.\[]|$)")
-
-
-class Code(str):
-    """A name or value of the job, in one line of visible characters."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> Self:
-        """Make every character visible."""
-        return super().__new__(cls, visible(str(text)))
-
-
-Sentence = tuple[str, ...]
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    r"""Write out all that steers a terminal or hides, such as `\n` or a change of direction.
-
-    Args:
-        text: Any text, lone surrogates included.
-        keep: Control characters that stay as they are.
-    """
-    return "".join(
-        c if c.isprintable() or c in keep else c.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for c in text
-    )
-
-
-def short(value: str) -> Code:
-    """Return a value in at most `LONGEST_VALUE` characters, its beginning and end kept."""
-    code = Code(value)
-    if len(code) <= LONGEST_VALUE:
-        return code
-    half = (LONGEST_VALUE - 3) // 2
-    return Code(f"{code[:half]} … {code[-half:]}")
-
-
-def number(value: float | str | None) -> str:
-    """Write a difference: an exact zero as 0, others with three significant digits."""
-    if value is None:
-        return "not measured"
-    if value == "inf":
-        return "not comparable"
-    return "0" if value == 0 else f"{float(value):.3g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in the right number."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def listed(items: Sequence[Sentence], *, most: int | None = LONGEST_LIST) -> Sentence:
-    """Join sentences as prose does: a, b and c; past `most` items the rest is counted."""
-    if most is not None and len(items) > most:
-        return (*joined(items[:most], ", "), f" and {len(items) - most} more")
-    return (*joined(items[:-1], ", "), " and ", *items[-1]) if items[1:] else joined(items, "")
-
-
-def joined(items: Iterable[Sentence], separator: str) -> Sentence:
-    """Join sentences by a separator."""
-    out: list[str] = []
-    for position, item in enumerate(items):
-        out += [separator] * (position > 0) + list(item)
-    return tuple(out)
-
-
-def names(items: Iterable[str], *, most: int | None = LONGEST_LIST) -> Sentence:
-    """List names of the job."""
-    return listed([(Code(item),) for item in items], most=most)
-
-
-def families(paths: Sequence[str], apart: Sequence[object] = ()) -> list[list[int]]:
-    """Group paths that differ in their indices and keys alone, as the same moment of many parameters does.
-
-    Args:
-        paths: Paths of a report.
-        apart: For each path what else its family has in common; paths that differ in it stay apart.
-
-    Returns:
-        Numbers of the paths, by family, in the order of the first of each. What is too small for a family is told
-        one by one.
-    """
-    groups: dict[object, list[int]] = {}
-    for number, path in enumerate(paths):
-        groups.setdefault((INDEX.sub("*", path), *apart[number : number + 1]), []).append(number)
-    found = [
-        g for group in groups.values() for g in ([group] if len(group) >= SMALLEST_FAMILY else [[n] for n in group])
-    ]
-    return sorted(found)
-
-
-def pattern(paths: Sequence[str]) -> Code:
-    """Return the name of a family: `optimizer.state[model.*].exp_avg`, or the path itself of a single one."""
-    found = [INDEX.findall(path) for path in paths]
-    common = iter([common_index(indices) for indices in zip(*found, strict=True)])
-    return Code(INDEX.sub(lambda _: next(common), paths[0]))
-
-
-def common_index(indices: Sequence[str]) -> str:
-    """Return an index, or with a star for that in which several differ."""
-    if len(set(indices)) == 1:
-        return indices[0]
-    if not indices[0].startswith("["):
-        return "*"
-    parts = zip(*(index[1:-1].split(".") for index in indices), strict=False)
-    shared = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, parts)]
-    return f"[{'.'.join([*shared, '*'])}]" if "'" not in indices[0] else "[*]"
-
-
-def patterns(paths: Iterable[str]) -> list[Code]:
-    """Return the names of the families of some paths."""
-    once = list(dict.fromkeys(paths))
-    return [pattern([once[n] for n in family]) for family in families(once)]
-
-
-def spans(steps: Iterable[int]) -> str:
-    """Write ascending numbers with runs drawn together: 1, 4 to 7 and 9."""
-    runs: list[list[int]] = []
-    for step in steps:
-        if runs and step == runs[-1][1] + 1:
-            runs[-1][1] = step
-        else:
-            runs.append([step, step])
-    words = [word for a, b in runs for word in ([f"{a} to {b}"] if b > a + 1 else map(str, dict.fromkeys((a, b))))]
-    return "".join(listed([(word,) for word in words], most=12))
-
-
-def interrupted(after: Sequence[int]) -> str:
-    """Say where a resume was interrupted: after step 5, or after steps 4 and then 7 for a chain."""
-    if len(after) == 1:
-        return "before the first step" if after[0] == 0 else f"after step {after[0]}"
-    return f"after steps {', '.join(str(step) for step in after[:-1])} and then {after[-1]}"
-
 
 # --- the audit as a whole -----------------------------------------------------------------------------------
 
@@ -486,118 +359,7 @@ def apart(diagnosis: dict[str, Any]) -> list[Sentence]:
     return lines
 
 
-# --- the matrix ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the matrix, in a word or number, in one character, and in full."""
-
-    outcome: str
-    word: str
-    sign: str
-    full: str
-
-
-class Mark(NamedTuple):
-    """What an entry of the matrix says: as a word, and in a wide matrix as one character."""
-
-    outcome: str
-    word: str
-    told: str
-    sign: str
-    sign_told: str
-
-
-AGREES: Final = "every outcome agrees"
-FIRST_SHOWS: Final = "step at which it first shows, to differ to the end"
-SHOWS_AFTER: Final = "first shows that many steps after the interruption, to differ to the end; + = later than 9"
-INERT: Final = "no effect from here on, which is no pass"
-RAISED: Final = "loading or a later step raised"
-LEGEND: Final = (
-    Mark("exact", "exact", AGREES, "=", AGREES),
-    Mark("diverges", "number", FIRST_SHOWS, "1 to 9", SHOWS_AFTER),
-    Mark("heals", "heals", "differs for that many steps only", "h", "differs for a while only"),
-    Mark("inert", "inert", INERT, "·", INERT),
-    Mark("error", "error", RAISED, "E", RAISED),
-)
-SIGNS: Final = {mark.outcome: mark.sign for mark in LEGEND}
-NOTHING: Final = "(nothing left out)"
-
-
-def matrix_rows(report: Report) -> tuple[list[int], list[tuple[str, list[Cell | None]]]]:
-    """Return the interruption points and, per row, a name and one cell per point.
-
-    The first row is the resume with nothing left out, the others leave out one component each. A cell is None
-    where there was no such run.
-    """
-    full = {r["interrupted_after"][0]: r for r in report["resumes"] if len(r["interrupted_after"]) == 1}
-    omitted: dict[str, dict[int, dict[str, Any]]] = {}
-    for cell in report["matrix"] or ():
-        omitted.setdefault(cell["component"], {})[cell["interrupted_after"]] = cell
-    points = sorted(set(full).union(*omitted.values()))
-    rows = [(NOTHING, [full_cell(full[p]) if p in full else None for p in points])]
-    rows += [
-        (Code(name), [omission_cell(cells[p]) if p in cells else None for p in points])
-        for name, cells in omitted.items()
-    ]
-    return points, rows
-
-
-def key(rows: list[tuple[str, list[Cell | None]]], *, signs: bool = False) -> str:
-    """Return what the entries of a matrix mean, as far as they occur."""
-    used = {cell.outcome for _, cells in rows for cell in cells if cell}
-    marks = [mark for mark in LEGEND if mark.outcome in used]
-    return "; ".join(f"{m.sign} = {m.sign_told}" if signs else f"{m.word} = {m.told}" for m in marks)
-
-
-def delay(step: int, after: int) -> str:
-    """Return how many steps after the interruption something shows, in one character."""
-    return str(step - after) if 0 <= step - after <= 9 else "+"
-
-
-def full_cell(resume: dict[str, Any]) -> Cell:
-    """Return the cell of a resume with nothing left out."""
-    if resume["verdict"] == "EXACT":
-        return Cell("exact", "exact", SIGNS["exact"], "exact")
-    if resume["verdict"] == "ERROR":
-        return Cell("error", "error", SIGNS["error"], "error")
-    after = resume["interrupted_after"][-1]
-    seen = (resume["moments"] or {}).get("first_visible") or resume["first_divergence"]
-    if resume["healed_after"] is not None and seen:
-        span = max(1, resume["healed_after"] - max(seen["step"], 1) + 1)
-        return Cell("heals", f"{seen['step']} heals {span}", SIGNS["heals"], f"differs for {counted(span, 'step')}")
-    if seen:
-        sign = delay(seen["step"] or after, after)
-        return Cell("diverges", str(seen["step"]), sign, f"differs from step {seen['step']} on")
-    return Cell("diverges", "differs", "?", "differs")
-
-
-def omission_cell(cell: dict[str, Any]) -> Cell:
-    """Return the cell of a resume without one component."""
-    outcome, step, span = cell["outcome"], cell["first_step"], cell["span"]
-    word = {
-        "diverges": f"{step}",
-        "heals": f"{step} heals {span}",
-        "inert": "inert",
-        "error": "error",
-    }[outcome]
-    full = {
-        "diverges": f"differs from step {step} on",
-        "heals": f"differs from step {step}, for {counted(span or 1, 'step')}",
-        "inert": "no effect from here on",
-        "error": f"error: {visible(cell['message'] or '')}",
-    }[outcome]
-    sign = delay(step, cell["interrupted_after"]) if outcome == "diverges" else SIGNS[outcome]
-    return Cell(outcome, word, sign, full)
-
-
 def traceback_of(report: Report) -> str:
     """Return the job's own traceback, lines kept, or nothing."""
     error = report["error"]
     return visible(error["traceback"], keep="\n\t").strip("\n") if error else ""
-
-
-def words_of(sentence: Sentence) -> str:
-    """Return a sentence as bare text."""
-    return re.sub(r"\s+", " ", "".join(sentence)).strip()

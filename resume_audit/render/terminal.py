@@ -8,8 +8,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from resume_audit.render import story
-from resume_audit.render.story import Code, Report, Sentence
+from resume_audit.render import grid, story, words
+from resume_audit.render.words import Code, Report, Sentence
 
 VERDICT_STYLE: Final = {
     "EXACT": "bold green",
@@ -76,12 +76,12 @@ def write_finding(finding: story.Finding, console: Console, advised: set[str]) -
 
 def write_matrix(report: Report, console: Console) -> None:
     """Write the omission matrix: words for few interruption points, signs with their key for many."""
-    points, rows = story.matrix_rows(report)
+    points, rows = grid.matrix_rows(report)
     wide = len(points) > MOST_COLUMNS
     table = Table(box=None, pad_edge=False, padding=(0, 2 if not wide else 1, 0, 0), header_style="")
     table.add_column(Text("left out"), no_wrap=True)
     if wide:
-        table.add_column(Text(f"first shows when interrupted after step {story.spans(points)}"), no_wrap=True)
+        table.add_column(Text(f"first shows when interrupted after step {words.spans(points)}"), no_wrap=True)
         for name, cells in rows:
             strip = Text.assemble(*((c.sign, CELL_STYLE[c.outcome]) if c else " " for c in cells))
             table.add_row(Text(name), strip)
@@ -91,7 +91,7 @@ def write_matrix(report: Report, console: Console) -> None:
         for name, cells in rows:
             table.add_row(Text(name), *(Text(c.word, CELL_STYLE[c.outcome]) if c else Text("") for c in cells))
     show(console, table)
-    show(console, Text(story.key(rows, signs=wide), "dim"))
+    show(console, Text(grid.key(rows, signs=wide), "dim"))
 
 
 def show(console: Console, inside: RenderableType) -> None:

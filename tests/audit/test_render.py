@@ -21,8 +21,9 @@ from resume_audit.graph.difference import Suspect
 from resume_audit.graph.nodes import Label
 from resume_audit.kinds import KINDS, classify, kind_of
 from resume_audit.render import to_html, to_markdown
-from resume_audit.render.story import families, matrix_rows, patterns, visible
+from resume_audit.render.grid import matrix_rows
 from resume_audit.render.terminal import MOST_COLUMNS, write
+from resume_audit.render.words import families, patterns, visible
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "audit.schema.json").read_text(encoding="utf-8"))
 HOSTILE = '<img src=x onerror="alert(1)">`*_[x](http://evil.example)\n\x1b[2J\u202e|</code>\ud800\x00'

@@ -18,7 +18,7 @@ import pytest
 import resume_audit
 from resume_audit.render import to_html, to_markdown
 from resume_audit.render.markdown import code
-from resume_audit.render.story import LONGEST_LIST, patterns
+from resume_audit.render.words import LONGEST_LIST, patterns
 
 HERE = Path(__file__).parent
 SCHEMA = jsonschema.Draft202012Validator(
