@@ -104,10 +104,10 @@ class Task:
 class Run(Task):
     """One run of the job.
 
-    stop: the last step. load: a checkpoint to start from, taken after step `start`. saves: checkpoints to
-    write, by step. observe: digest the components at every step, else at the last only. omit: a component to
-    resume without. reference: outcomes to hold this run against; with `until_difference` it stops where one
-    differs. final: a file for the final parameters (`write`) or with those of another run (`read`).
+    stop: the last step. load: a checkpoint to start from, taken after step `start`. saves: checkpoints to write, by
+    step. observe: digest the components at every step, else at the last only. omit: a component
+    to resume without. write_parameters, read_parameters: a folder for the parameters at every step from
+    `parameters_from` on, or with those of another run. in_flight: say what every step has left in flight.
     """
 
     seed: int
@@ -117,10 +117,7 @@ class Run(Task):
     load: Path | None = None
     saves: dict[int, Path] = field(default_factory=dict)
     observe: bool = True
-    observe_from: int = 0
     omit: str | None = None
-    reference: dict[int, Outcome] | None = None
-    until_difference: bool = False
     write_parameters: Path | None = None
     read_parameters: Path | None = None
     parameters_from: int = 0
@@ -152,14 +149,12 @@ class Run(Task):
             tell.at(self.phase, step)
             metrics = take_step(job)
             outcome = metric_digests(metrics)
-            if (self.observe and step >= self.observe_from) or step == self.stop:
+            if self.observe or step == self.stop:
                 outcome |= component_digests(job)
             trace.outcomes[step] = outcome
             trace.metrics[step] = plain_numbers(metrics)
             if self.in_flight:
                 trace.flights[step] = flight(job)
-            if self.until_difference and self.reference is not None and differing(outcome, self.reference[step]):
-                return
             yield step
 
     def measure(self, job: Job, trace: Trace, step: int) -> None:

@@ -91,15 +91,20 @@ class Server:
                 elif key.data == "woken":
                     os.read(woken, 4096)
                     self.reap()
-                else:  # whoever asked for this child has turned away
-                    self.selector.unregister(key.fileobj)
+                else:
                     self.desert(key.data)
             for pid in [pid for pid, end in self.deserted.items() if end < time.monotonic()]:
                 kill_group(pid)
                 del self.deserted[pid]
 
     def desert(self, pid: int) -> None:
-        """End a run at once. A job server hears of it too: it first ends its own runs, unless it is still importing."""
+        """Whoever asked for a child has turned away: end a run at once; a job server hears of it and ends by itself.
+
+        It has to end its own runs first; one that is still importing does not hear of it.
+        """
+        if pid not in self.children:  # it has ended between the news and now
+            return
+        self.selector.unregister(self.children[pid])
         if self.factory is not None:
             kill_group(pid)
         else:

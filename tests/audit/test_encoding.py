@@ -87,6 +87,26 @@ def test_what_is_the_same_value_is_equal(one: Any, two: Any) -> None:
     assert digest(one) == digest(two)
 
 
+LAYOUTS: dict[str, Any] = {
+    "coo": torch.Tensor.to_sparse_coo, "csr": torch.Tensor.to_sparse_csr, "csc": torch.Tensor.to_sparse_csc,
+    "bsr": lambda tensor: tensor.to_sparse_bsr((1, 2)), "bsc": lambda tensor: tensor.to_sparse_bsc((1, 2)),
+    "quantized": lambda tensor: torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch calls its sparse layouts a beta
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_tensor_of_any_layout_is_compared_by_its_elements(layout: str) -> None:
+    """Sparse and quantized tensors are equal to their like, and differ from others and from their dense form."""
+    dense = torch.tensor([[0.0, 1.0, 0.0, 0.0], [2.0, 0.0, 0.0, 3.0]])
+    moved = dense.flip(0)
+    other = dense * 2
+    into = LAYOUTS[layout]
+
+    assert digest(into(dense)) == digest(into(dense.clone()))
+    assert len({digest(tensor) for tensor in (into(dense), into(moved), into(other), dense)}) == 4
+
+
 def test_an_unknown_type_is_refused() -> None:
     """An object without an encoding is a TypeError that names its class, never a guess."""
     with pytest.raises(TypeError, match="object"):
