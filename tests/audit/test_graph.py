@@ -15,8 +15,10 @@ import torch
 from torch import nn
 
 from resume_audit import Job
+from resume_audit.graph.cut import Cutter
 from resume_audit.graph.difference import difference
-from resume_audit.graph.patch import Cutter, Patch, Setter
+from resume_audit.graph.patch import Patch
+from resume_audit.graph.setter import Setter
 from resume_audit.graph.walk import Walk
 
 

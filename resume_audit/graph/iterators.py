@@ -1,0 +1,122 @@
+"""Builtin iterators: what they would be copied from, and how they are moved."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import types
+from collections import deque
+from typing import Any
+
+from resume_audit import encoding
+from resume_audit.graph.leaves import all_plain, is_plain, type_name
+from resume_audit.graph.nodes import Label
+from resume_audit.graph.opened import Held, Opened, instance_parts
+from resume_audit.graph.paths import shorten
+from resume_audit.graph.types import is_a
+
+
+class _Rows:
+    def __getitem__(self, _: int) -> None: ...
+
+
+ITERATORS: tuple[type, ...] = (
+    type(iter([])), type(iter(())), type(iter(range(0))), type(iter(range(1 << 70))), type(iter("")), type(iter(b"")),
+    type(reversed([])), enumerate, zip, map, filter, itertools.count, itertools.chain, itertools.islice,
+    itertools.cycle, itertools.repeat, itertools.product, itertools.permutations, itertools.combinations,
+    itertools.accumulate, itertools.starmap, itertools.takewhile, itertools.dropwhile, itertools.zip_longest,
+    itertools.compress, itertools.groupby, type(iter({})), type(iter({}.items())), type(iter({}.values())),
+    type(iter(set())), type(iter(deque())), type(iter(_Rows())), type(iter(int, 1)),
+)  # fmt: skip
+"""Those that the interpreter copies."""
+
+
+def is_iterator(kind: type) -> bool:
+    """Whether instances are iterators made in C, whichever."""
+    return any(type(vars(base).get("__next__")) is types.WrapperDescriptorType for base in kind.__mro__)
+
+
+def reduce_iterator(obj: Any) -> tuple[Any, ...]:
+    """What a builtin iterator would be copied from: how it is built, of what, and its state where it has one."""
+    kind: Any = type(obj)
+    reduced: tuple[Any, ...] = kind.__reduce__(obj)
+    return reduced
+
+
+def open_iterator(obj: Any) -> Opened:
+    """A builtin iterator, by what it would be copied from."""
+    kind = type(obj)
+    try:
+        reduced = reduce_iterator(obj)
+    except TypeError:
+        return open_closed_iterator(obj)
+    arguments: tuple[Any, ...] = reduced[1] if len(reduced) > 1 else ()
+    state = reduced[2] if len(reduced) > 2 else None
+    if reduced[0] is iter and len(arguments) == 1 and type(arguments[0]) in (list, tuple, range, str, bytes):
+        # What is left matters, not how it is spelled: a range that starts later is the same iterator.
+        rest = list(itertools.islice(arguments[0], state if is_a(state, int) else 0, None))
+        if all_plain(iter(rest)):
+            return Opened("iterator", [], ("rest", encoding.digest(rest)), shorten(f"{len(rest)} left: {rest[:12]!r}"))
+    held = [(Label("iterable", i), item) for i, item in enumerate(arguments)]
+    if state is not None:
+        held.append((Label("iterable", "state"), state))
+    made_of = ("built", getattr(reduced[0], "__qualname__", ""), len(arguments), state is None)
+    shown = f"{kind.__name__} at {state!r}" if is_plain(state) and state is not None else ""
+    return Opened("iterator", held, made_of, shown)
+
+
+def open_closed_iterator(obj: Any) -> Opened:
+    """An iterator that gives no way to be read and moved: what it holds is walked all the same."""
+    kept = [item for item in gc.get_referents(obj) if not is_a(item, (type, types.ModuleType))]
+    held: list[Held] = [(Label("iterable", i), item) for i, item in enumerate(kept)]
+    why = f"an iterator made in C, {type_name(type(obj))}"
+    return Opened("closed", held or instance_parts(obj), why=why)
+
+
+def rebuilt(kind: type, arguments: list[Any], state: list[Any]) -> Any:
+    """A builtin iterator of a kind over some arguments, moved to a state where there is one."""
+    from_arguments = kind.__module__ == "itertools" or kind in (enumerate, zip, map, filter, reversed)
+    made = kind(*arguments) if from_arguments else iter(*arguments)
+    if state and state[0] is not None:
+        type(made).__setstate__(made, state[0])
+    return made
+
+
+def with_argument(live: Any, name: Any, value: Any) -> Any:
+    """The iterator with another argument or state: itself, moved, where it allows that, else one built anew."""
+    build, arguments, *state = reduce_iterator(live)
+    if name == "state" and value is not None and hasattr(type(live), "__setstate__"):
+        type(live).__setstate__(live, value)
+        return live
+    if name == "state":
+        state = [value]
+    else:
+        arguments = tuple(value if i == name else item for i, item in enumerate(arguments))
+    made = build(*arguments)
+    if state and state[0] is not None:
+        type(made).__setstate__(made, state[0])
+    return made
+
+
+def rest_of(live: Any) -> list[Any]:
+    """The values that an iterator over a plain sequence has before it."""
+    reduced = reduce_iterator(live)
+    rest = reduced[1][0] if reduced[1] else ()
+    at = reduced[2] if len(reduced) > 2 else 0
+    return list(rest)[at:]
+
+
+def with_rest(live: Any, rest: list[Any]) -> Any:
+    """The iterator with just `rest` before it: itself, moved or its list refilled, else another one."""
+    reduced = reduce_iterator(live)
+    iterable = reduced[1][0] if reduced[1] else ()
+    at = reduced[2] if len(reduced) > 2 else 0
+    everything = list(iterable)
+    start = len(everything) - len(rest)
+    if start >= 0 and rest and encoding.digest(everything[start:]) == encoding.digest(rest) and len(reduced) > 2:
+        type(live).__setstate__(live, start)
+    elif type(iterable) is list and len(reduced) > 2:
+        iterable[at:] = rest
+    else:
+        return iter(rest)
+    return live
