@@ -15,10 +15,10 @@ import torch
 
 from resume_audit.graph.containers import refill
 from resume_audit.graph.contents import as_array_of, memory_of, set_generator_state
-from resume_audit.graph.iterators import rebuilt
+from resume_audit.graph.iterators import maker, move
 from resume_audit.graph.opened import attributes
 from resume_audit.graph.patch import Known, Named, New, OutOfReachError, Patch, Plain, Recipe, Value
-from resume_audit.graph.walk import Walk
+from resume_audit.graph.walk import Namespace, Walk
 
 HELD_LATE = frozenset(
     {"tuple", "frozenset", "method", "partial", "weakref", "iterator", "proxy", "numpy_generator"}
@@ -32,6 +32,7 @@ class Builder:
     def __init__(self, walk: Walk, patch: Patch) -> None:
         self.walk, self.patch = walk, patch
         self.built: dict[int, Any] = {}
+        self.moves: list[tuple[Any, Any]] = []  # iterators are moved when what they run over is complete
         self.places = {node.place: number for number, node in enumerate(walk.nodes)}
         self.types = {
             type_name: type(item) for type_name, item in zip((n.type for n in walk.nodes), walk.objects, strict=True)
@@ -78,6 +79,8 @@ class Builder:
         for current in order:
             if self.patch.table[current].kind not in HELD_LATE:
                 self.fill(current)
+        while self.moves:
+            move(*self.moves.pop())
 
     def finish(self, number: int) -> None:
         """Build an object that takes its parts when it is made."""
@@ -116,11 +119,11 @@ class Builder:
             self.built[number] = weakref.ref(only) if only is not None else (lambda: None)
 
     def iterator(self, recipe: Recipe, made: dict[Any, Any]) -> Any:
-        if recipe.payload is not None:
+        if isinstance(recipe.payload, list):
             return iter(list(recipe.payload))
-        arguments = [item for sign, item in made.items() if sign[2] != "state"]
-        state = [item for sign, item in made.items() if sign[2] == "state"]
-        return rebuilt(self.find_type(recipe.type), arguments, state)
+        built = maker(recipe.payload)(*(item for sign, item in made.items() if sign[2] != "state"))
+        self.moves += [(built, item) for sign, item in made.items() if sign[2] == "state"]
+        return built
 
     def ready(self, value: Value) -> Any:
         return self.built[value.number] if isinstance(value, New) else self.make(value)
@@ -132,6 +135,8 @@ class Builder:
             return torch.nn.Parameter(made, requires_grad=False) if parameter else made
         if recipe.kind == "cell":
             return types.CellType()
+        if recipe.kind == "namespace":
+            return Namespace(vars(importlib.import_module(recipe.payload)))
         if recipe.kind == "function":
             module, name = recipe.payload
             return self.find_type(f"{module}.{name}")
@@ -180,6 +185,8 @@ class Builder:
                 live.requires_grad_(value)
             elif label.kind in ("attr", "slot"):
                 set_attribute(live, label.name, value)
+            elif label.kind == "global":
+                live.namespace[label.name] = value
             elif label.kind == "seeds":
                 set_seed_sequence(live, value)
         if recipe.kind == "module":

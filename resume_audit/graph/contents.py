@@ -95,10 +95,9 @@ def copy_tensor(tensor: torch.Tensor) -> torch.Tensor:
     Raises an exception, of whichever class, where a tensor of this layout cannot be carried to another process.
     """
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
-        plain = tensor.detach().as_subclass(torch.Tensor)
         if _is_strided(tensor):
-            return plain.clone(memory_format=torch.preserve_format)
-        copied = plain.clone()
+            return tensor.detach().as_subclass(torch.Tensor).clone(memory_format=torch.preserve_format)
+        copied = tensor.detach().clone()
         pickle.dumps(copied)
         return copied
 
@@ -108,8 +107,10 @@ def set_tensor(live: torch.Tensor, value: torch.Tensor) -> bool:
     try:
         if _is_strided(live) and _is_strided(value) and live.shape == value.shape and live.dtype == value.dtype:
             live.data.copy_(value)
-        else:
+        elif live.layout in (torch.strided, torch.sparse_coo):
             live.data = value.clone()
+        else:
+            return False
     except (RuntimeError, TypeError):
         return False
     return True

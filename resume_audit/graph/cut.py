@@ -161,7 +161,9 @@ class Cutter:
         if node.kind == "deque":
             return None, live.maxlen
         if node.kind == "iterator":
-            return rest_of(live) if node.content[0] == "rest" else None
+            return rest_of(live) if node.content[0] == "rest" else node.content[1]
+        if node.kind == "namespace":
+            return live.namespace["__name__"]
         if node.kind == "function" and not node.parts:
             return node.content
         if node.kind in _UNBUILDABLE:
@@ -210,9 +212,7 @@ class Cutter:
         return "own", *self.payload(node, live)
 
 
-_UNBUILDABLE = frozenset(
-    {"closed", "generator", "function", "class", "view", "skipped", "namespace", "variable", "thread_local"}
-)
+_UNBUILDABLE = frozenset({"closed", "generator", "function", "class", "view", "skipped", "variable", "thread_local"})
 
 
 def _is_plain(node: Node) -> bool:

@@ -139,6 +139,8 @@ class _Comparison:
     def absent(self, one: int, two: int, part: Part, *, ours: bool) -> None:
         if self.ours[one].kind == "generator" or part.label.kind == "root":
             return  # a variable that is not set yet, or a part of the job that only one run has named
+        if self.ours[one].kind == "closed" and part.label.kind == "iterable":
+            return  # the iterator itself is told
         if part.label.kind == "namespace" and not (self.ours if ours else self.theirs)[self.number(part)].parts:
             return  # a module that only one run has imported, and that has no data
         if ours:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import itertools
 import types
@@ -60,9 +61,18 @@ def open_iterator(obj: Any) -> Opened:
     held = [(Label("iterable", i), item) for i, item in enumerate(arguments)]
     if state is not None:
         held.append((Label("iterable", "state"), state))
-    made_of = ("built", getattr(reduced[0], "__qualname__", ""), len(arguments), state is None)
-    shown = f"{kind.__name__} at {state!r}" if is_plain(state) and state is not None else ""
-    return Opened("iterator", held, made_of, shown)
+    started = None if state is None else len(state) if type(state) is tuple else 1
+    made_of = ("built", getattr(reduced[0], "__qualname__", ""), len(arguments), started)
+    return Opened("iterator", held, made_of, _where(kind, state))
+
+
+def _where(kind: type, state: Any) -> str:
+    """Where an iterator stands, in a few words."""
+    if kind is itertools.chain:
+        return "between two of its iterables" if state is None or len(state) == 1 else "inside one of its iterables"
+    if state is None:
+        return f"{kind.__name__} at its beginning"
+    return f"{kind.__name__} at {state!r}" if is_plain(state) else f"{kind.__name__} that has begun"
 
 
 def open_closed_iterator(obj: Any) -> Opened:
@@ -73,20 +83,21 @@ def open_closed_iterator(obj: Any) -> Opened:
     return Opened("closed", held or instance_parts(obj), why=why)
 
 
-def rebuilt(kind: type, arguments: list[Any], state: list[Any]) -> Any:
-    """A builtin iterator of a kind over some arguments, moved to a state where there is one."""
-    from_arguments = kind.__module__ == "itertools" or kind in (enumerate, zip, map, filter, reversed)
-    made = kind(*arguments) if from_arguments else iter(*arguments)
-    if state and state[0] is not None:
-        type(made).__setstate__(made, state[0])
-    return made
+def maker(name: str) -> Any:
+    """What makes an iterator of its arguments, by name."""
+    return getattr(itertools, name, None) or getattr(builtins, name)
+
+
+def move(live: Any, state: Any) -> None:
+    """Let an iterator stand elsewhere."""
+    type(live).__setstate__(live, state)
 
 
 def with_argument(live: Any, name: Any, value: Any) -> Any:
     """The iterator with another argument or state: itself, moved, where it allows that, else one built anew."""
     build, arguments, *state = reduce_iterator(live)
     if name == "state" and value is not None and hasattr(type(live), "__setstate__"):
-        type(live).__setstate__(live, value)
+        move(live, value)
         return live
     if name == "state":
         state = [value]
@@ -94,7 +105,7 @@ def with_argument(live: Any, name: Any, value: Any) -> Any:
         arguments = tuple(value if i == name else item for i, item in enumerate(arguments))
     made = build(*arguments)
     if state and state[0] is not None:
-        type(made).__setstate__(made, state[0])
+        move(made, state[0])
     return made
 
 
@@ -114,7 +125,7 @@ def with_rest(live: Any, rest: list[Any]) -> Any:
     everything = list(iterable)
     start = len(everything) - len(rest)
     if start >= 0 and rest and encoding.digest(everything[start:]) == encoding.digest(rest) and len(reduced) > 2:
-        type(live).__setstate__(live, start)
+        move(live, start)
     elif type(iterable) is list and len(reduced) > 2:
         iterable[at:] = rest
     else:

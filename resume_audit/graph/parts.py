@@ -52,6 +52,9 @@ from resume_audit.graph.types import is_a
 CachedFunction = type(functools.cache(lambda: None))
 """What `functools.cache` and `functools.lru_cache` make of a function."""
 
+_TEE: type = type(itertools.tee(())[0])
+_READ_AHEAD: type = type(gc.get_referents(itertools.tee(())[0])[0])
+
 _CLOSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (
         (type(threading.Lock()), type(threading.RLock()), threading.Condition, threading.Semaphore, threading.Event),
@@ -63,7 +66,8 @@ _CLOSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (io.IOBase, "an open file"),
     (socket.socket, "a socket"),
     (memoryview, "a view of memory"),
-    (type(itertools.tee(())[0]), "an iterator made by itertools.tee, which shares what it has read ahead with others"),
+    (_TEE, "an iterator made by itertools.tee, which shares what it has read ahead with others"),
+    (_READ_AHEAD, "what iterators made by itertools.tee have read ahead"),
 )
 
 
@@ -79,7 +83,7 @@ def open_object(obj: Any, *, contents: bool = True) -> Opened:
         return open_iterator(obj)
     for closed, why in _CLOSED:
         if issubclass(kind, closed):
-            return Opened("closed", open_closed_iterator(obj).parts if is_iterator(kind) else [], why=why)
+            return Opened("closed", open_closed_iterator(obj).parts if kind in (_TEE, _READ_AHEAD) else [], why=why)
     if is_iterator(kind):
         return open_closed_iterator(obj)
     parts = instance_parts(obj)

@@ -133,6 +133,8 @@ class Setter:
             self.set_element(number, live, name, value)
         elif kind == "global":
             live.namespace[name] = value
+        elif kind == "namespace":
+            return  # importing the module has put it where it belongs
         elif kind == "contents":
             live.cell_contents = value
         elif kind == "current":

@@ -29,7 +29,7 @@ PROCESS_GENERATORS = ("rng[torch.default_generator]", "rng[numpy.random]", "rng[
 
 
 @dataclass
-class _Namespace:
+class Namespace:
     """The globals of a module as a holder: the same one, whichever function reaches them."""
 
     namespace: dict[str, Any]
@@ -157,7 +157,7 @@ class Walk:
 
     def _open(self, number: int) -> None:
         value, node = self.objects[number], self.nodes[number]
-        if type(value) is _Namespace:
+        if type(value) is Namespace:
             node.kind, node.shown = "namespace", "a module's globals"
             return
         if is_a(value, type):
@@ -240,7 +240,7 @@ class Walk:
             own = mentioned(namespace, name)
             self.mentions |= own
             label = Label("namespace", name)
-            number = self.namespaces[name] = self._number(0, label, _Namespace(namespace))
+            number = self.namespaces[name] = self._number(0, label, Namespace(namespace))
             self.nodes[0].parts.append(Part(label, number))
             self.nodes[number].names = dict(self.names.get(id(module), {}))
             for global_name in data_of(namespace, own):
