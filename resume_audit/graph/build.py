@@ -120,7 +120,7 @@ class Builder:
 
     def iterator(self, recipe: Recipe, made: dict[Any, Any]) -> Any:
         if isinstance(recipe.payload, list):
-            return iter(list(recipe.payload))
+            return iter(tuple(recipe.payload) if recipe.type == "tuple_iterator" else list(recipe.payload))
         built = maker(recipe.payload)(*(item for sign, item in made.items() if sign[2] != "state"))
         self.moves += [(built, item) for sign, item in made.items() if sign[2] == "state"]
         return built

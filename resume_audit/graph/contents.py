@@ -82,7 +82,10 @@ def storage_of(tensor: torch.Tensor) -> tuple[int, int, tuple[int, ...]] | None:
     with torch._C.DisableTorchFunctionSubclass():
         if not _is_strided(tensor) or tensor.is_meta or tensor.numel() == 0:
             return None
-        return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tuple(tensor.stride())
+        try:
+            return tensor.untyped_storage()._cdata, int(tensor.storage_offset()), tuple(tensor.stride())
+        except (RuntimeError, NotImplementedError):  # a wrapper around other tensors
+            return None
 
 
 def _is_strided(tensor: torch.Tensor) -> bool:

@@ -176,7 +176,7 @@ class Walk:
             return
         node.kind, node.content, node.shown = opened.kind, opened.content, opened.shown
         node.why, node.order = opened.why, opened.order
-        if is_a(value, torch.Tensor):
+        if node.kind == "tensor":
             node.storage = self._storage(value)
         for position, (label, part) in enumerate(opened.parts):
             place = label
