@@ -9,7 +9,7 @@ from torch import nn
 from resume_audit import Attributes, Job, Rng
 
 STEPS = 12
-INTERRUPT = [5]
+INTERRUPT = [8]
 LOST = ["best", "bad"]
 
 
