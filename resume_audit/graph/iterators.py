@@ -12,7 +12,7 @@ from typing import Any
 from resume_audit import encoding
 from resume_audit.graph.leaves import all_plain, is_plain, type_name
 from resume_audit.graph.nodes import Label
-from resume_audit.graph.opened import Held, Opened, instance_parts
+from resume_audit.graph.opened import Held, Opened, attributes, instance_parts
 from resume_audit.graph.paths import shorten
 from resume_audit.graph.types import is_a
 
@@ -34,7 +34,8 @@ ITERATORS: tuple[type, ...] = (
 
 def is_iterator(kind: type) -> bool:
     """Whether instances are iterators made in C, whichever."""
-    return any(type(vars(base).get("__next__")) is types.WrapperDescriptorType for base in kind.__mro__)
+    spaces = (type.__getattribute__(base, "__dict__") for base in kind.__mro__)
+    return any(type(space.get("__next__")) is types.WrapperDescriptorType for space in spaces)
 
 
 def reduce_iterator(obj: Any) -> tuple[Any, ...]:
@@ -77,10 +78,13 @@ def _where(kind: type, state: Any) -> str:
 
 def open_closed_iterator(obj: Any) -> Opened:
     """An iterator that gives no way to be read and moved: what it holds is walked all the same."""
-    kept = [item for item in gc.get_referents(obj) if not is_a(item, (type, types.ModuleType))]
+    own = instance_parts(obj)
+    known = {id(attributes(obj)), *(id(item) for _, item in own)}
+    kept = [
+        item for item in gc.get_referents(obj) if id(item) not in known and not is_a(item, (type, types.ModuleType))
+    ]
     held: list[Held] = [(Label("iterable", i), item) for i, item in enumerate(kept)]
-    why = f"an iterator made in C, {type_name(type(obj))}"
-    return Opened("closed", held or instance_parts(obj), why=why)
+    return Opened("closed", own + held, why=f"an iterator made in C, {type_name(type(obj))}")
 
 
 def maker(name: str) -> Any:

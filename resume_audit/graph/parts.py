@@ -205,7 +205,7 @@ def _context_variable(obj: contextvars.ContextVar[Any]) -> Opened:
 
 
 def _thread_local(obj: threading.local) -> Opened:
-    """The attributes that an object has in this thread, which is the one that runs the job."""
+    """The attributes that an object has in this thread, which is the one that made it and runs the job."""
     own: dict[str, Any] = threading.local.__getattribute__(obj, "__dict__")
     return Opened("thread_local", [(Label("thread_local", name), value) for name, value in own.items()])
 
@@ -228,7 +228,8 @@ def _logging(obj: Any) -> Opened:
     held = [
         (Label("listed", (name, i)), item)
         for name in ("handlers", "filters")
-        for i, item in enumerate(own.get(name) or ())
+        if type(own.get(name)) is list
+        for i, item in enumerate(own[name])
         if attributes(item).get("filters") or not _is_standard(type(item))
     ]
     if is_a(obj, logging.Logger) and own.get("parent") is not None:
