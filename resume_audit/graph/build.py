@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import queue
 import types
 import weakref
@@ -15,13 +16,13 @@ import torch
 
 from resume_audit.graph.containers import refill
 from resume_audit.graph.contents import as_array_of, memory_of, set_generator_state
-from resume_audit.graph.iterators import maker, move
+from resume_audit.graph.iterators import READ_AHEAD, maker, move
 from resume_audit.graph.opened import attributes
 from resume_audit.graph.patch import Known, Named, New, OutOfReachError, Patch, Plain, Recipe, Value
 from resume_audit.graph.walk import Namespace, Walk
 
 HELD_LATE = frozenset(
-    {"tuple", "frozenset", "method", "partial", "weakref", "iterator", "proxy", "numpy_generator"}
+    {"tuple", "frozenset", "method", "partial", "weakref", "iterator", "proxy", "numpy_generator", "tee", "read_ahead"}
 )  # fmt: skip
 """Kinds that take their parts when they are made."""
 
@@ -111,6 +112,14 @@ class Builder:
             named = {sign[2]: item for sign, item in made.items() if sign[0] == "keyword"}
             function = next(item for sign, item in made.items() if sign[0] == "func")
             self.built[number] = functools.partial(function, *positional, **named)
+        elif recipe.kind == "read_ahead":
+            by_kind = {sign[0]: item for sign, item in made.items()}
+            values = [item for sign, item in made.items() if sign[0] == "index"]
+            self.built[number] = READ_AHEAD(by_kind["iterable"], values, by_kind.get("following"))
+        elif recipe.kind == "tee":
+            by_kind = {sign[0]: item for sign, item in made.items()}
+            self.built[number] = itertools.tee(())[0]
+            move(self.built[number], (by_kind["read_ahead"], by_kind["position"]))
         elif recipe.kind == "proxy":
             self.built[number] = types.MappingProxyType(only)  # type: ignore[arg-type]
         elif recipe.kind == "numpy_generator":

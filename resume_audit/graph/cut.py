@@ -81,7 +81,7 @@ class Cutter:
                 return "anew", self.build(number)
             items = [self.value(part) for part in node.parts if part.label.kind == "index"]
             return "parts", items, getattr(live, "maxlen", None) if node.kind == "deque" else None
-        if node.kind == "iterator" and node.content[0] == "built":
+        if node.kind == "read_ahead" or (node.kind == "iterator" and node.content[0] == "built"):
             return "anew", self.build(number)
         return self.payload(node, live)
 

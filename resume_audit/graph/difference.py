@@ -84,13 +84,15 @@ class _Comparison:
         if ours.kind == "generator" and ours.content != theirs.content:
             self.suspect("position", theirs.path, one, two, ours.shown, theirs.shown, sort=ours.kind)
             if ours.content[1] != theirs.content[1]:
-                return self.compare_cells(one, two)
+                return self.compare_alike(one, two, "cell")
         elif ours.content != theirs.content:
             self.suspect("content", ours.path, one, two, ours.shown, theirs.shown, sort=ours.kind)
             if ours.kind in ("list", "deque", "tuple", "queue") and len(ours.parts) != len(theirs.parts):
                 return None
             if ours.kind == "iterator":
                 return None  # built of other parts
+            if ours.kind == "read_ahead":
+                return self.compare_alike(one, two, "iterable")
         self.compare_parts(one, two)
         if ours.order != theirs.order and ours.kind != "closed":  # noqa: SIM102 -- the second question costs more
             if {part.label.sign for part in ours.parts} == {part.label.sign for part in theirs.parts}:
@@ -98,12 +100,16 @@ class _Comparison:
                              sort=ours.kind)  # fmt: skip
         return None
 
-    def compare_cells(self, one: int, two: int) -> None:
-        """Of a suspended function and one that has not started only the shared cells correspond."""
-        theirs = {part.label.sign: part for part in self.theirs[two].parts if part.label.kind == "cell"}
+    def compare_alike(self, one: int, two: int, kind: str) -> None:
+        """Compare parts of one kind alone.
+
+        Of a suspended function and one that has not started only the shared cells correspond, of what has been read
+        from a source only the source.
+        """
+        theirs = {part.label.sign: part for part in self.theirs[two].parts if part.label.kind == kind}
         for part in self.ours[one].parts:
             other = theirs.get(part.label.sign)
-            if part.label.kind == "cell" and other is not None:
+            if part.label.kind == kind and other is not None:
                 self.compare_part(one, two, part, other)
 
     def compare_parts(self, one: int, two: int) -> None:

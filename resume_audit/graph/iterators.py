@@ -32,6 +32,13 @@ ITERATORS: tuple[type, ...] = (
 """Those that the interpreter copies."""
 
 
+TEE: type = type(itertools.tee(())[0])
+"""Iterators that read one source and share what has been read ahead of the slowest of them."""
+
+READ_AHEAD: type = itertools._tee_dataobject  # type: ignore[attr-defined]
+"""A stretch of what they have read."""
+
+
 def is_iterator(kind: type) -> bool:
     """Whether instances are iterators made in C, whichever."""
     spaces = (type.__getattribute__(base, "__dict__") for base in kind.__mro__)
@@ -74,6 +81,31 @@ def _where(kind: type, state: Any) -> str:
     if state is None:
         return f"{kind.__name__} at its beginning"
     return f"{kind.__name__} at {state!r}" if is_plain(state) else f"{kind.__name__} that has begun"
+
+
+def open_tee(obj: Any) -> Opened:
+    _, _, (read_ahead, position) = reduce_iterator(obj)
+    return Opened("tee", [(Label("read_ahead"), read_ahead), (Label("position"), position)])
+
+
+def move_tee(live: Any, kind: str, value: Any) -> None:
+    """Let an iterator made by `tee` stand in another stretch of what is read ahead, or elsewhere in its own."""
+    _, _, (read_ahead, position) = reduce_iterator(live)
+    move(live, (value, position) if kind == "read_ahead" else (read_ahead, value))
+
+
+def open_read_ahead(obj: Any) -> Opened:
+    _, (source, values, following) = reduce_iterator(obj)
+    held: list[Held] = [(Label("iterable", 0), source), *((Label("index", i), item) for i, item in enumerate(values))]
+    if following is not None:
+        held.append((Label("following"), following))
+    return Opened("read_ahead", held, (len(values), following is None), f"{len(values)} read ahead")
+
+
+def with_source(live: Any, source: Any) -> Any:
+    """The same stretch, to be continued from another source."""
+    build, (_, values, following) = reduce_iterator(live)
+    return build(source, values, following)
 
 
 def open_closed_iterator(obj: Any) -> Opened:

@@ -13,7 +13,6 @@ import functools
 import gc
 import hashlib
 import io
-import itertools
 import logging
 import multiprocessing.process
 import queue
@@ -42,7 +41,16 @@ from resume_audit.graph.contents import (
     open_seeds,
     open_tensor,
 )
-from resume_audit.graph.iterators import ITERATORS, is_iterator, open_closed_iterator, open_iterator
+from resume_audit.graph.iterators import (
+    ITERATORS,
+    READ_AHEAD,
+    TEE,
+    is_iterator,
+    open_closed_iterator,
+    open_iterator,
+    open_read_ahead,
+    open_tee,
+)
 from resume_audit.graph.leaves import is_plain, type_name
 from resume_audit.graph.nodes import Label
 from resume_audit.graph.opened import Held, Opened, attributes, hides_something, instance_parts, slots
@@ -51,9 +59,6 @@ from resume_audit.graph.types import is_a
 
 CachedFunction = type(functools.cache(lambda: None))
 """What `functools.cache` and `functools.lru_cache` make of a function."""
-
-_TEE: type = type(itertools.tee(())[0])
-_READ_AHEAD: type = type(gc.get_referents(itertools.tee(())[0])[0])
 
 _CLOSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (
@@ -66,8 +71,6 @@ _CLOSED: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (io.IOBase, "an open file"),
     (socket.socket, "a socket"),
     (memoryview, "a view of memory"),
-    (_TEE, "an iterator made by itertools.tee, which shares what it has read ahead with others"),
-    (_READ_AHEAD, "what iterators made by itertools.tee have read ahead"),
 )
 
 
@@ -83,7 +86,7 @@ def open_object(obj: Any, *, contents: bool = True) -> Opened:
         return open_iterator(obj)
     for closed, why in _CLOSED:
         if issubclass(kind, closed):
-            return Opened("closed", open_closed_iterator(obj).parts if kind in (_TEE, _READ_AHEAD) else [], why=why)
+            return Opened("closed", why=why)
     if is_iterator(kind):
         return open_closed_iterator(obj)
     parts = instance_parts(obj)
@@ -288,6 +291,8 @@ _OPENERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Opened]], ...] = 
     (contextvars.ContextVar, _context_variable),
     (threading.local, _thread_local),
     (BaseException, _exception),
+    (TEE, open_tee),
+    (READ_AHEAD, open_read_ahead),
     ((bytearray, array.array), open_bytes),
     (CData, open_memory),
     (sharedctypes.SynchronizedBase, _synchronized),

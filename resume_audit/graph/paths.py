@@ -11,7 +11,20 @@ from resume_audit.graph.nodes import Label
 BARE = frozenset({"root", "namespace", "adapted", "setting", "cell", "global", "class", "self"})
 """Places whose content has a name of its own, wherever it is held."""
 
-TRANSPARENT = frozenset({"contents", "func", "wrapped", "iterable", "bit_generator", "current", "memory"})
+TRANSPARENT = frozenset(
+    {
+        "contents",
+        "func",
+        "wrapped",
+        "iterable",
+        "bit_generator",
+        "current",
+        "memory",
+        "read_ahead",
+        "position",
+        "following",
+    }
+)
 """Places that a reader does not see."""
 
 

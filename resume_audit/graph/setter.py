@@ -18,7 +18,7 @@ from resume_audit.graph import frames
 from resume_audit.graph.build import Builder, set_attribute, set_seed_sequence
 from resume_audit.graph.containers import again, elements, refill, reorder
 from resume_audit.graph.contents import as_array_of, set_array, set_generator_state, set_memory, set_seeds, set_tensor
-from resume_audit.graph.iterators import reduce_iterator, with_argument, with_rest
+from resume_audit.graph.iterators import move_tee, reduce_iterator, with_argument, with_rest, with_source
 from resume_audit.graph.nodes import Label
 from resume_audit.graph.opened import attributes
 from resume_audit.graph.patch import Change, OutOfReachError, Patch
@@ -149,6 +149,10 @@ class Setter:
             moved = with_argument(live, name, value)
             if moved is not live:
                 self.replace(number, moved)
+        elif kind in ("read_ahead", "position"):
+            move_tee(live, kind, value)
+        elif kind == "iterable" and node.kind == "read_ahead":
+            self.replace(number, with_source(live, value))
         elif kind == "stack":
             if not frames.replace_on_stack(live, self.walk.objects[self.found_at(number, label)], value):
                 raise OutOfReachError(f"{node.path} gives no way to set what its loop runs over")
@@ -158,17 +162,7 @@ class Setter:
             live.grad = value
         elif kind == "seeds":
             set_seed_sequence(live, value)
-        elif kind == "default":
-            code, old = live.__code__, live.__defaults__
-            names = code.co_varnames[code.co_argcount - len(old) : code.co_argcount]
-            live.__defaults__ = tuple(value if other == name else item for other, item in zip(names, old, strict=True))
-        elif kind == "kwdefault":
-            live.__kwdefaults__[name] = value
-        elif kind == "factory":
-            live.default_factory = value
-        elif kind == "keyword":
-            functools.partial.keywords.__get__(live)[name] = value
-        else:
+        elif not set_default(live, kind, name, value):
             raise OutOfReachError(f"there is no way to set the {kind} {path_of(self.walk.nodes, number, label)}")
 
     def set_element(self, number: int, live: Any, name: int, value: Any) -> None:
@@ -232,3 +226,20 @@ class Setter:
                 reorder(attributes(live)[registry], names)
         else:
             reorder(live, order)
+
+
+def set_default(live: Any, kind: str, name: str, value: Any) -> bool:
+    """Set what a function or a dict falls back on. Whether `kind` is such a thing."""
+    if kind == "default":
+        code, old = live.__code__, live.__defaults__
+        names = code.co_varnames[code.co_argcount - len(old) : code.co_argcount]
+        live.__defaults__ = tuple(value if other == name else item for other, item in zip(names, old, strict=True))
+    elif kind == "kwdefault":
+        live.__kwdefaults__[name] = value
+    elif kind == "factory":
+        live.default_factory = value
+    elif kind == "keyword":
+        functools.partial.keywords.__get__(live)[name] = value
+    else:
+        return False
+    return True

@@ -332,6 +332,11 @@ def _advanced(iterator: Any, steps: int) -> Any:
     return iterator
 
 
+def _split(first: int, second: int) -> Any:
+    one, two = itertools.tee(iter([torch.full((), float(i)) for i in range(200)]))
+    return _advanced(one, first), _advanced(two, second)
+
+
 def _rows() -> list[torch.Tensor]:
     return [torch.full((), float(i)) for i in range(5)]
 
@@ -447,6 +452,10 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "rows by number": (lambda: Holder(a=_advanced(iter(Table()), 3)), lambda: Holder(a=iter(Table()))),
     "rows of an array": (lambda: Holder(a=_advanced(iter(np.arange(4)), 3)), lambda: Holder(a=iter(np.arange(4)))),
     "rows at their end": (lambda: Holder(a=_advanced(iter(_rows()), 9)), lambda: Holder(a=iter(_rows()))),
+    "shared rows": (lambda: Holder(a=_split(3, 1)), lambda: Holder(a=_split(0, 0))),
+    "shared rows, far apart": (lambda: Holder(a=_split(150, 10)), lambda: Holder(a=_split(0, 0))),
+    "shared rows, further than before": (lambda: Holder(a=_split(0, 2)), lambda: Holder(a=_split(60, 0))),
+    "new shared rows": (lambda: Holder(a=_split(3, 1)), lambda: Holder(a=None)),
     "groups": (
         lambda: Holder(a=_advanced(itertools.groupby([1, 1, 2, 3]), 2)),
         lambda: Holder(a=itertools.groupby([1, 1, 2, 3])),
@@ -569,6 +578,17 @@ class TestTransplant:
             "value.call[0]": "there is no way to set the argument value.call[0]"
         }
         assert two.__dict__["number"] == 1
+
+    def test_split_iterators_go_on_sharing_what_they_read(self) -> None:
+        """Both halves of a split iterator give what the other run's would, each row once to either."""
+        one, two = Holder(a=_split(70, 2)), Holder(a=_split(0, 0))
+
+        transplant(one, two)
+
+        ahead, behind = two.__dict__["a"]
+        assert [int(row) for row in itertools.islice(ahead, 3)] == [70, 71, 72]
+        assert [int(row) for row in behind] == list(range(2, 200))
+        assert [int(row) for row in ahead] == list(range(73, 200))
 
     def test_iterators_are_moved(self) -> None:
         """An iterator over a list, and one in `enumerate`, stand where the other run's stood."""

@@ -75,7 +75,6 @@ BEYOND_PROOF = {
     "extra_interleaved_streams": "two generators are suspended side by side",
     "extra_loss_not_yet_backward": "a tensor's graph cannot be carried into another process",
     "extra_prefetching_thread": "a thread",
-    "extra_stream_split_by_tee": "what iterators have read ahead of one another",
     "extra_text_file_position": "the position of a file",
     "extra_worker_processes": "worker processes",
 }
