@@ -590,6 +590,22 @@ class TestTransplant:
         assert [int(row) for row in behind] == list(range(2, 200))
         assert [int(row) for row in ahead] == list(range(73, 200))
 
+    def test_an_object_that_is_broken_hinders_nothing_else(self) -> None:
+        """A module without a place for buffers raises; the number beside it is set."""
+        one, two = (Holder(module=nn.Identity(), number=number) for number in (1, 2))
+        one.__dict__["module"].register_buffer("seen", torch.ones(1))
+        del two.__dict__["module"].__dict__["_buffers"]
+        ours, theirs = walk(one), walk(two)
+        found = difference(ours.snapshot, theirs.snapshot)
+        patch = Cutter(ours, found, theirs.nodes).cut()
+
+        refused = Setter(walk(two), patch).apply(patch.changes)
+
+        assert {found.suspects[index].path: why for index, why in refused.items()} == {
+            "value.module.seen": "setting it failed (KeyError: '_buffers')"
+        }
+        assert two.__dict__["number"] == 1
+
     def test_iterators_are_moved(self) -> None:
         """An iterator over a list, and one in `enumerate`, stand where the other run's stood."""
         one, two = Holder(a=iter([1, 2, 3]), b=enumerate([4, 5, 6])), Holder(a=iter([1, 2, 3]), b=enumerate([4, 5, 6]))
