@@ -6,15 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from resume_audit.auditor import UsageError, audit
+    from resume_audit.auditor import audit
     from resume_audit.job import Attributes, Generator, Gradients, Job, Rng, Stateful
+    from resume_audit.options import UsageError
     from resume_audit.process.launcher import keep_servers
     from resume_audit.report import Report
     from resume_audit.testing import assert_exact
 
 _PLACES = {
     "Attributes": "job", "Generator": "job", "Gradients": "job", "Job": "job", "Report": "report", "Rng": "job",
-    "Stateful": "job", "UsageError": "auditor", "assert_exact": "testing", "audit": "auditor",
+    "Stateful": "job", "UsageError": "options", "assert_exact": "testing", "audit": "auditor",
     "keep_servers": "process.launcher",
 }  # fmt: skip
 

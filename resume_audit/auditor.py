@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from resume_audit import plan
 from resume_audit.baseline import first_difference, locate
 from resume_audit.diagnosis import Case, Diagnosis
 from resume_audit.matrix import Matrix
+from resume_audit.options import Options, UsageError, points, whole
 from resume_audit.process import source as sources
 from resume_audit.process.failure import Failure
 from resume_audit.process.launcher import (
@@ -33,33 +34,16 @@ from resume_audit.process.launcher import (
 )
 from resume_audit.process.source import Factory, Source
 from resume_audit.report import Report, number
-from resume_audit.run import Run, Trace, differing
+from resume_audit.run import METRICS, Run, Trace, differing, only_components
 from resume_audit.saving import what_saving_changes
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+EMPTY_LOAD = 60.0
+"""Seconds that a load may spend on an empty checkpoint."""
+
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
-
-
-class UsageError(ValueError):
-    """The audit was asked for in a way that cannot be followed."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to audit. interrupt: points, or None to choose. timeout: seconds that one run may take, None for no limit."""
-
-    seed: int = 0
-    steps: int | None = None
-    interrupt: Sequence[int] | None = None
-    every: bool = False
-    chain: bool | None = None
-    matrix: bool = False
-    diagnose: bool = True
-    fresh: bool = False
-    jobs: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
-    timeout: float | None = 600.0
 
 
 @dataclass
@@ -113,8 +97,8 @@ def audit(
     Raises:
         UsageError: An option that cannot be followed.
     """
-    given = {"jobs": jobs} if jobs is not None else {}
-    options = Options(seed, steps, interrupt, every, chain, matrix, diagnose, fresh, timeout=timeout, **given)
+    workers = {"jobs": jobs} if jobs is not None else {}
+    options = Options(seed, steps, interrupt, every, chain, matrix, diagnose, fresh, timeout=timeout, **workers)
     if isinstance(job, (str, Path)):
         return audit_source(sources.parse(str(job), factory), options, None, progress)
     return audit_source(sources.of(job), options, job, progress)
@@ -124,11 +108,10 @@ def audit_source(
     source: Source, options: Options, factory: Factory | None = None, progress: Progress | None = None
 ) -> Report:
     """Audit the job of a source; `factory` is the function itself, where the caller has it."""
-    _check(options)
     folder = Path(tempfile.mkdtemp(prefix="resume-audit-"))
     try:
-        if options.fresh:
-            return _Audit(FreshLauncher(source), source, options, folder, progress).make()
+        if options.fresh or not hasattr(os, "fork"):
+            return _Audit(FreshLauncher(source, folder, options.timeout), source, options, folder, progress).make()
         with open_servers() as servers:
             return _forked(servers, source, options, factory, folder, progress)
     finally:
@@ -140,24 +123,11 @@ def _forked(
 ) -> Report:
     if source.kind != "object":
         servers.start()
-    launcher = ForkLauncher(servers, source, factory)
+    launcher = ForkLauncher(servers, source, factory, options.timeout)
     try:
         return _Audit(launcher, source, options, folder, progress).make()
     finally:
         launcher.close()
-
-
-def _check(options: Options) -> None:
-    if options.steps is not None and options.steps < 1:
-        raise UsageError(f"steps has to be at least 1, not {options.steps}")
-    if options.jobs < 1:
-        raise UsageError(f"jobs has to be at least 1, not {options.jobs}")
-    if options.timeout is not None and not options.timeout > 0:
-        raise UsageError(f"timeout has to be more than 0 seconds, not {options.timeout:g}")
-    if not 0 <= options.seed < 2**32:
-        raise UsageError(f"seed has to be from 0 to 2**32 - 1, not {options.seed}")
-    if options.every and options.interrupt is not None:
-        raise UsageError("either interruption points or every step, not both")
 
 
 class _Audit:
@@ -222,13 +192,10 @@ class _Audit:
         self.read_constants()
         if not self.baseline():
             return
-        try:
-            points = self.points()
-        except plan.PointError as error:
-            self.fail(Failure("usage", None, "UsageError", str(error)))
-            return
-        self.data["interruptions"] = [{"after": after, "why": why} for after, why in points]
-        legs = self.legs([after for after, _ in points])
+        chosen = self.points()
+        self.data["interruptions"] = [{"after": after, "why": why} for after, why in chosen]
+        legs = self.legs([after for after, _ in chosen])
+        self.refuse_another_file(legs)
         self.each("resuming", self.diagnosed, [leg for leg in legs if self.judge(leg)])
         self.data["resumes"] = [leg.told for leg in legs]
         verdicts = {leg.told["verdict"] for leg in legs}
@@ -244,25 +211,22 @@ class _Audit:
             self.data["matrix"] = self.each("leaving out", lambda cell: matrix.cell(self.start, *cell), matrix.cells())
 
     def read_constants(self) -> None:
-        constants = self.launcher.constants
-        steps = self.options.steps if self.options.steps is not None else constants.get("STEPS")
-        if not isinstance(steps, int) or steps < 1:
-            raise RunFailed(
-                Failure("usage", None, "UsageError", "how many steps? say --steps N, or STEPS in the job's module")
-            )
-        self.steps = self.data["steps"] = steps
-        self.asked = self.options.interrupt
-        if self.asked is None and not self.options.every:
-            self.asked = constants.get("INTERRUPT")
-        self.chain = bool(constants.get("CHAIN", False)) if self.options.chain is None else self.options.chain
+        constants, options = self.launcher.constants, self.options
+        try:
+            if options.steps is None and constants.get("STEPS") is None:
+                raise UsageError("how many steps? say --steps N, or STEPS in the job's module")  # noqa: TRY301 -- as below
+            self.steps = options.steps if options.steps is not None else whole("STEPS", constants["STEPS"], 1)
+            self.data["steps"] = self.steps
+            self.asked = options.interrupt
+            if self.asked is None and not options.every and constants.get("INTERRUPT") is not None:
+                self.asked = points("INTERRUPT", constants["INTERRUPT"])
+            if self.asked is not None:
+                self.data["options"]["interrupt"] = sorted(set(self.asked))
+                plan.requested(self.asked, self.steps)
+        except UsageError as error:
+            raise RunFailed(Failure("usage", None, "UsageError", str(error))) from None
+        self.chain = bool(constants.get("CHAIN", False)) if options.chain is None else options.chain
         self.data["options"]["chain"] = self.chain
-        if self.asked is not None:
-            self.asked = [int(point) for point in self.asked]
-            self.data["options"]["interrupt"] = sorted(set(self.asked))
-            try:
-                plan.requested(self.asked, steps)
-            except plan.PointError as error:
-                raise RunFailed(Failure("usage", None, "UsageError", str(error))) from None
 
     def points(self) -> list[tuple[int, str]]:
         if self.options.every:
@@ -272,33 +236,32 @@ class _Audit:
         return plan.chosen(self.reference, self.steps)
 
     def baseline(self) -> bool:
-        """Two uninterrupted runs; whether they agree."""
-        self.progress("baseline", 0, 2)
-        seed, steps = self.options.seed, self.steps
-        second = (
-            self.pool.submit(self.start, Run(seed, steps, observe=False), second=True)
-            if self.options.jobs > 1
-            else None
-        )
-        first: Trace = self.start(Run(seed, steps, in_flight=True))
-        other: Trace = (
-            second.result() if second is not None else self.start(Run(seed, steps, observe=False), second=True)
-        )
-        self.reference = first
-        self.data["components"] = first.components
-        self.progress("baseline", 2, 2)
-        step, outcomes = first_difference(first.outcomes, other.outcomes)
-        if step is None:
-            self.data["baseline"]["repeatable"] = True
-            return True
-        found = locate(self.start, self.folder, seed, step, outcomes)
-        self.data["baseline"] = {"repeatable": False, "first_difference": found}
-        self.data["verdict"] = "ABSTAIN"
-        return False
+        """Three uninterrupted runs; whether they agree.
 
-    def legs(self, points: list[int]) -> list[Leg]:
+        The second is not observed, for looking must change nothing; the third is, for what comes and goes between
+        steps shows in no run that is looked at only in the end.
+        """
+        seed, steps = self.options.seed, self.steps
+        runs = [
+            (Run(seed, steps, in_flight=True), False),
+            (Run(seed, steps, observe=False), True),
+            (Run(seed, steps), True),
+        ]
+        self.reference, *others = self.each("baseline", lambda task: self.start(task[0], second=task[1]), runs)
+        self.data["components"] = self.reference.components
+        for other in others:
+            step, outcomes = first_difference(self.reference.outcomes, other.outcomes)
+            if step is not None:
+                found = locate(self.start, self.folder, seed, step, outcomes)
+                self.data["baseline"] = {"repeatable": False, "first_difference": found}
+                self.data["verdict"] = "ABSTAIN"
+                return False
+        self.data["baseline"]["repeatable"] = True
+        return True
+
+    def legs(self, afters: list[int]) -> list[Leg]:
         """All interrupted runs: one for each point, and for a chain one for each row of points."""
-        single = [Leg((after,), self.folder / f"after-{after}") for after in points]
+        single = [Leg((after,), self.folder / f"after-{after}") for after in afters]
         self.each("resuming", self.run_single, single)
         if not self.chain:
             return single
@@ -312,8 +275,8 @@ class _Audit:
     def run_single(self, leg: Leg) -> None:
         (after,) = leg.after
         try:
-            leg.saved = self.start(
-                Run(self.options.seed, self.steps, phase="save", saves={after: leg.checkpoint}, observe=False)
+            self.save(
+                leg, Run(self.options.seed, self.steps, phase="save", saves={after: leg.checkpoint}, observe=False)
             )
             self.resume(leg)
         except RunFailed as failed:
@@ -322,13 +285,35 @@ class _Audit:
     def run_chained(self, leg: Leg, before: Leg) -> None:
         start, stop = leg.after[-2:]
         try:
-            leg.saved = self.start(
-                Run(self.options.seed, stop, phase="resume", start=start, load=before.checkpoint, observe=False,
-                    saves={stop: leg.checkpoint})
-            )  # fmt: skip
+            task = Run(self.options.seed, stop, phase="resume", start=start, load=before.checkpoint, observe=False)
+            self.save(leg, replace(task, saves={stop: leg.checkpoint}))
             self.resume(leg)
         except RunFailed as failed:
             leg.failure = failed.failure
+
+    def save(self, leg: Leg, task: Run) -> None:
+        """The run that saves. Raises RunFailed, also where it has written nothing."""
+        leg.saved = self.start(task)
+        if not leg.saved.written:
+            nothing = "the save wrote nothing: there is no file, or an empty one"
+            raise RunFailed(Failure("save", leg.after[-1], "NothingSaved", nothing))
+
+    def refuse_another_file(self, legs: list[Leg]) -> None:
+        """Load an empty checkpoint. Raises RunFailed where it restores what the right one did: that one is not read."""
+        for leg in legs:
+            if leg.resumed is None or not leg.resumed.own_load or leg.resumed.loaded == leg.resumed.fresh:
+                continue
+            after, empty = leg.after[-1], self.folder / "empty"
+            empty.mkdir() if leg.checkpoint.is_dir() else empty.touch()
+            task = Run(self.options.seed, after, phase="load", start=after, load=empty, observe=False)
+            try:
+                restored = run(self.launcher, task, min(self.options.timeout or EMPTY_LOAD, EMPTY_LOAD)).loaded
+            except RunFailed:  # as it should be
+                return
+            if restored == leg.resumed.loaded:
+                told = "the load does not read the checkpoint that it is given: an empty one restores the same state"
+                raise RunFailed(Failure("load", after, "ReadsAnotherFile", told))
+            return
 
     def resume(self, leg: Leg) -> None:
         leg.resumed = self.start(
@@ -342,6 +327,8 @@ class _Audit:
         leg.told = told = _told(leg)
         if leg.failure is not None or leg.saved is None or leg.resumed is None:
             told["verdict"] = "ERROR"
+            if leg.saved is not None and not leg.saved.written:
+                told["vacuous"] = [{"what": "nothing_saved", "message": "The save wrote nothing."}]
             return False
         after, reference = leg.after[-1], self.reference.outcomes
         trace = _held_against(leg.resumed, reference, after)
@@ -376,14 +363,10 @@ class _Audit:
         if (
             not reference.comparable
             and not any(reference.metrics.values())
-            and not any(name.startswith("metrics.") for outcome in reference.outcomes.values() for name in outcome)
+            and not any(name.startswith(METRICS) for outcome in reference.outcomes.values() for name in outcome)
         ):
             reasons.append(("nothing_to_compare", "No component has any state and no step returned a metric."))
-        if not leg.saved.written:
-            reasons.append(("nothing_saved", "The save wrote nothing: there is no file, or an empty one."))
-        at = {
-            name: value for name, value in reference.outcomes[leg.after[-1]].items() if not name.startswith("metrics.")
-        }
+        at = only_components(reference.outcomes[leg.after[-1]])
         if resumed.components and resumed.loaded == resumed.fresh and differing(at, resumed.fresh):
             reasons.append(
                 (
@@ -442,8 +425,7 @@ def _told(leg: Leg) -> dict[str, Any]:
 
 def _held_against(resumed: Trace, reference: dict[int, dict[str, str]], after: int) -> dict[int, list[str]]:
     """What differs at every step of a resumed run; step 0 is the state right after loading."""
-    at = {name: value for name, value in reference[after].items() if not name.startswith("metrics.")}
-    trace = {0: differing(at, resumed.loaded)}
+    trace = {0: differing(only_components(reference[after]), resumed.loaded)}
     return trace | {step: differing(reference[step], outcome) for step, outcome in sorted(resumed.outcomes.items())}
 
 

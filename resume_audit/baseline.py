@@ -10,7 +10,7 @@ from typing import Any
 from resume_audit.graph.difference import Suspect, difference
 from resume_audit.graph.nodes import Snapshot
 from resume_audit.probe import Traces
-from resume_audit.run import Outcome
+from resume_audit.run import Outcome, only_components
 
 KEPT = 40
 """Steps before the difference at which the state is looked at."""
@@ -20,15 +20,11 @@ def first_difference(full: dict[int, Outcome], other: dict[int, Outcome]) -> tup
     """The first step at which two runs differ in what both have observed, and the names that differ there."""
     for step in sorted(other):
         one, two = full.get(step, {}), other[step]
-        partly = {name for name in one if name.startswith("metrics.")} if not _has_components(two) else set(one)
+        partly = set(one) if only_components(two) else set(one) - set(only_components(one))
         names = [name for name in one | two if (name in partly or name in two) and one.get(name) != two.get(name)]
         if names:
             return step, names
     return None, []
-
-
-def _has_components(outcome: Outcome) -> bool:
-    return any(not name.startswith("metrics.") for name in outcome)
 
 
 def locate(start: Callable[..., Any], folder: Path, seed: int, step: int, outcomes: list[str]) -> dict[str, Any]:

@@ -8,8 +8,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from resume_audit.options import Options, refuse_unwritable
 
 EPILOG = """\
 examples:
@@ -63,8 +66,16 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--markdown", type=Path, metavar="FILE", help="write what one pastes into an issue")
     made.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page")
+    made.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     made.add_argument("--example", action="store_true", help="print a commented job to start from")
     return made
+
+
+def _version() -> str:
+    try:
+        return metadata.version("resume-audit")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def _points(text: str) -> list[int]:
@@ -84,9 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error("which job? give FILE.py or package.module, or --example for one to start from")
     try:
         files = {name: getattr(options, name) for name in ("json", "markdown", "html")}
-        _refuse_unwritable(file for file in files.values() if file is not None and str(file) != "-")
+        refuse_unwritable(options.job, (file for file in files.values() if file is not None and str(file) != "-"))
+        asked = asked_for(options)
         with _ended_by_signals():
-            return _audit(options, files)
+            return _audit(options.job, options.factory, asked, files)
     except KeyboardInterrupt:
         sys.stderr.write("resume-audit: interrupted\n")
         return INTERRUPTED
@@ -95,17 +107,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE
 
 
-def _audit(options: argparse.Namespace, files: dict[str, Path | None]) -> int:
-    from resume_audit.process.launcher import keep_servers  # noqa: PLC0415 -- no usage error should wait for imports
+def asked_for(options: argparse.Namespace) -> Options:
+    """The options of the command line as the audit takes them. Raises UsageError."""
+    workers = {} if options.jobs is None else {"jobs": options.jobs}
+    return Options(
+        options.seed, options.steps, options.interrupt, options.every, options.chain, options.matrix,
+        not options.no_diagnosis, options.fresh, timeout=options.timeout, **workers,
+    )  # fmt: skip
+
+
+def _audit(job: str, factory: str | None, options: Options, files: dict[str, Path | None]) -> int:
+    from resume_audit.process import source  # noqa: PLC0415 -- no usage error should wait for imports
+    from resume_audit.process.launcher import keep_servers  # noqa: PLC0415 -- likewise
 
     with contextlib.nullcontext() if options.fresh else keep_servers(), progress_bar() as progress:
-        from resume_audit.auditor import audit  # noqa: PLC0415 -- imports torch, while the servers do so too
+        from resume_audit.auditor import audit_source  # noqa: PLC0415 -- imports torch, while the servers do so too
 
-        report = audit(
-            options.job, factory=options.factory, seed=options.seed, steps=options.steps, interrupt=options.interrupt,
-            every=options.every, chain=options.chain, matrix=options.matrix, diagnose=not options.no_diagnosis,
-            fresh=options.fresh, jobs=options.jobs, timeout=options.timeout, progress=progress,
-        )  # fmt: skip
+        report = audit_source(source.parse(job, factory), options, None, progress)
     text = {"json": report.to_json, "markdown": report.to_markdown, "html": report.to_html}
     for name, file in files.items():
         if file is not None and str(file) != "-":
@@ -123,11 +141,11 @@ def show(report: dict[str, Any]) -> None:
     """The report on one screen, on standard output."""
     from rich.console import Console  # noqa: PLC0415 -- see above
 
-    from resume_audit.render import write_terminal  # noqa: PLC0415 -- see above
+    from resume_audit.render.terminal import write  # noqa: PLC0415 -- see above
 
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
     try:
-        write_terminal(report, console)
+        write(report, console)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -159,17 +177,6 @@ def _ended_by_signals() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _refuse_unwritable(files: Iterator[Path]) -> None:
-    """Find out before the work begins where its result cannot be written. Raises OSError."""
-    for file in files:
-        if file.is_dir():
-            raise IsADirectoryError(f"{file} is a folder")
-        if not file.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {file.parent} to write {file.name} to")
-        if not os.access(file if file.exists() else file.parent, os.W_OK):
-            raise PermissionError(f"{file} cannot be written")
 
 
 def _write(file: Path, text: str) -> None:

@@ -29,6 +29,9 @@ Unknown = Callable[[Any], bytes]
 ROW = 4096
 """Bytes that are multiplied into sixteen 32-bit sums."""
 
+MANY_ITEMS = 64
+"""Items from which on a sequence of numbers is encoded as one array."""
+
 MANY = 16 * ROW
 """Bytes from which on multiplying is faster than SHA-256 alone."""
 
@@ -47,13 +50,13 @@ def digest(value: Any, unknown: Unknown | None = None) -> str:
 def encode(value: Any, unknown: Unknown | None = None) -> Iterator[bytes]:
     """The canonical encoding of `value` in parts; without recursion, so that depth does not matter."""
     stack: list[Iterator[bytes | _Inner]] = [iter((_Inner(value),))]
-    inside: list[int] = []  # containers being written: one that holds itself has no finite encoding
+    inside: dict[int, int] = {}  # the depth of each container being written, in the order in which they are nested
     while stack:
         part = next(stack[-1], None)
         if part is None:
             stack.pop()
-            if inside and len(inside) > len(stack) - 1:
-                inside.pop()
+            if inside:
+                inside.popitem()
         elif isinstance(part, bytes):
             yield part
         else:
@@ -61,9 +64,10 @@ def encode(value: Any, unknown: Unknown | None = None) -> Iterator[bytes]:
             if scalar is not None:
                 yield scalar
                 continue
-            if id(part.value) in inside:
-                raise ValueError("a container that holds itself has no finite encoding")
-            inside.append(id(part.value))
+            if id(part.value) in inside:  # it holds itself: how many levels further up is all there is to say
+                yield _frame("again", str(len(inside) - inside[id(part.value)]).encode())
+                continue
+            inside[id(part.value)] = len(inside)
             stack.append(_container(part.value, unknown))
 
 
@@ -204,8 +208,23 @@ def _container(value: Any, unknown: Unknown | None) -> Iterator[bytes | _Inner]:
 def _sequence(value: Any) -> Iterator[bytes | _Inner]:
     bound = f"|{value.maxlen}" if isinstance(value, deque) else ""
     yield _frame("sequence", _type_name(value) + bound.encode()) + struct.pack("<Q", len(value))
-    for item in value:
-        yield _Inner(item)
+    numbers = _numbers(value)
+    if numbers is not None:
+        yield _frame("numbers", str(numbers.dtype).encode()) + hash_bytes(torch.from_numpy(numbers.view(np.uint8)))
+    else:
+        for item in value:
+            yield _Inner(item)
+
+
+def _numbers(value: Any) -> np.ndarray[Any, Any] | None:
+    """The items of a long sequence of plain integers, or of plain floats, as one array; None of any other."""
+    kinds = set(map(type, value)) if len(value) >= MANY_ITEMS else set()
+    if kinds not in ({int}, {float}):
+        return None
+    try:
+        return np.array(value, dtype=np.int64 if kinds == {int} else np.float64)
+    except OverflowError:
+        return None
 
 
 def _mapping(value: dict[Any, Any], unknown: Unknown | None) -> Iterator[bytes | _Inner]:

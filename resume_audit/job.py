@@ -32,7 +32,10 @@ class Job:
     components: what its author believes to be the state, by name, in the order of restoring. A load may
     replace entries. step: one step of the loop; may return metrics by name. save, load: the job's own
     checkpoint code, each given a `Path`. `save` makes a file or a folder of it. Without them the
-        states of all components go through one `torch.save`.
+    states of all components go through one `torch.save`.
+
+    Raises:
+        TypeError: components that are no dict, a step that is no function, a save without a load or the other way.
     """
 
     components: MutableMapping[str, Any]
@@ -41,6 +44,11 @@ class Job:
     load: Callable[[Path], Any] | None = None
 
     def __post_init__(self) -> None:
+        kind = type(self.components)
+        if not issubclass(kind, MutableMapping):
+            raise TypeError(f"components has to be a dict of components by name, not {kind.__name__}")
+        if not callable(self.step):
+            raise TypeError(f"step has to be a function without arguments, not {type(self.step).__name__}")
         if (self.save is None) != (self.load is None):
             raise TypeError("a job brings both save and load, or neither")
 

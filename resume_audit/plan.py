@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from resume_audit.options import UsageError
 from resume_audit.run import Trace
 
 
-class PointError(ValueError):
-    """An interruption point outside the run."""
-
-
 def requested(points: Sequence[int], steps: int) -> list[tuple[int, str]]:
-    """The points asked for, ascending. Raises PointError where one lies outside the run."""
+    """The points asked for, ascending. Raises UsageError where one lies outside the run."""
     wrong = [point for point in points if not 0 <= point <= steps]
     if wrong:
-        raise PointError(f"interruption point {wrong[0]} lies outside the run: it has to be between 0 and {steps}")
+        raise UsageError(f"interruption point {wrong[0]} lies outside the run: it has to be between 0 and {steps}")
     return [(point, "requested") for point in sorted(set(points))]
 
 

@@ -8,10 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from resume_audit import encoding
 from resume_audit.graph.cut import Cutter
 from resume_audit.graph.difference import Difference, difference
-from resume_audit.graph.digest import graph_bytes
 from resume_audit.graph.meeting import Function, Meeting, Pause, advance, follow, live_generator, suspended
 from resume_audit.graph.nodes import Snapshot
 from resume_audit.graph.patch import Patch
@@ -19,7 +17,18 @@ from resume_audit.graph.setter import Setter
 from resume_audit.graph.walk import Walk
 from resume_audit.job import Job
 from resume_audit.process.source import Factory
-from resume_audit.run import Outcome, Task, Tell, build, component_digests, differing, restore, take_step
+from resume_audit.run import (
+    Outcome,
+    Task,
+    Tell,
+    build,
+    component_digests,
+    differing,
+    metric_digests,
+    only_components,
+    restore,
+    take_step,
+)
 
 
 @dataclass(frozen=True)
@@ -202,7 +211,9 @@ class Prove(Standing):
         return verdict
 
     def compare(self, factory: Factory, job: Job, tell: Tell) -> Verdict:
-        if self.from_step <= self.step and differing(component_digests(job), self.components(self.step)):
+        if self.from_step <= self.step and differing(
+            component_digests(job), only_components(self.reference[self.step])
+        ):
             return Verdict(healed=False, first=self.step)
         pauses = self.pauses(factory, job)
         for step in range(self.step + 1, self.stop + 1):
@@ -214,13 +225,10 @@ class Prove(Standing):
                 pauses = []
             else:
                 metrics = take_step(job)
-            outcome = {f"metrics.{name}": encoding.digest(value, graph_bytes) for name, value in metrics.items()}
+            outcome = metric_digests(metrics)
             if step >= self.from_step and differing(outcome | component_digests(job), self.reference[step]):
                 return Verdict(healed=False, first=step)
         return Verdict(healed=True)
-
-    def components(self, step: int) -> Outcome:
-        return {name: value for name, value in self.reference[step].items() if not name.startswith("metrics.")}
 
 
 @dataclass
@@ -239,7 +247,7 @@ class Traces(Task):
         for step in range(max(self.steps) + 1):
             tell.at("baseline", step)
             metrics = take_step(job) if step else {}
-            outcomes[step] = {f"metrics.{name}": encoding.digest(value, graph_bytes) for name, value in metrics.items()}
+            outcomes[step] = metric_digests(metrics)
             if self.observe:
                 outcomes[step] |= component_digests(job)
             if step in self.steps:

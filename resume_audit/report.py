@@ -32,8 +32,9 @@ class Report:
         return copy.deepcopy(self.data)
 
     def to_json(self) -> str:
-        """Strict JSON, for a file."""
-        return json.dumps(self.data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """Strict JSON, for a file; half a surrogate pair, which no file can hold, is written as its escape."""
+        text = json.dumps(self.data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def to_markdown(self) -> str:
         """What one pastes into an issue."""

@@ -25,6 +25,8 @@ from resume_audit.process.source import Factory
 Outcome = dict[str, str]
 """Digests by the name of a component, or `metrics.` and the name of a metric."""
 
+METRICS = "metrics."
+"""What the names of metrics begin with in an outcome."""
 
 WRITTEN_AT_MOST = 256 << 20
 """Bytes of parameters that are written down for a whole run; above it only the last step's are."""
@@ -37,13 +39,14 @@ AT_ONCE = 1 << 20
 class Trace:
     """What a run has shown.
 
-    components: names in order. outcomes: by step; those of a step that was not observed hold metrics only. metrics: the
-    plain numbers. fresh: the digests of the components as built. loaded: those right after loading. flights: by step,
-    what was in flight. written: whether the save wrote something. drift: by step, the largest difference of
-    the parameters. comparable: whether any component has any state.
+    components: names in order. own_load: whether the job brings its own load. outcomes: by step; those of a step that
+    was not observed hold metrics only. metrics: the plain numbers. fresh: the digests of the components as built.
+    loaded: those right after loading. flights: by step, what was in flight. written: whether the save wrote
+    something. drift: by step, the largest difference of the parameters. comparable: whether a component has any state.
     """
 
     components: list[str] = field(default_factory=list)
+    own_load: bool = False
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     metrics: dict[int, dict[str, float]] = field(default_factory=dict)
     fresh: Outcome = field(default_factory=dict)
@@ -125,7 +128,8 @@ class Run(Task):
 
     def work(self, factory: Factory, tell: Tell) -> Trace:
         job = build(factory, self.seed, tell)
-        trace = Trace(list(job.components))
+        tell.at(self.phase, self.start)
+        trace = Trace(list(job.components), own_load=job.load is not None)
         if self.load is not None:
             trace.fresh = component_digests(job)
             restore(job, self.load, self.start, tell, self.omit)
@@ -147,7 +151,7 @@ class Run(Task):
         for step in range(self.start + 1, self.stop + 1):
             tell.at(self.phase, step)
             metrics = take_step(job)
-            outcome = {f"metrics.{name}": encoding.digest(value, graph_bytes) for name, value in metrics.items()}
+            outcome = metric_digests(metrics)
             if (self.observe and step >= self.observe_from) or step == self.stop:
                 outcome |= component_digests(job)
             trace.outcomes[step] = outcome
@@ -181,6 +185,10 @@ def build(factory: Factory, seed: int, tell: Tell) -> Job:
     if not isinstance(job, Job):
         raise TypeError(f"the factory returned {type(job).__name__}, not a resume_audit.Job")
     for name, component in job.components.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a component has to be text, not {name!r}")
+        if name.startswith(METRICS):
+            raise ValueError(f"a component cannot be named {name!r}: metrics are named so")
         for method in ("state_dict", "load_state_dict"):
             if not callable(getattr(component, method, None)):
                 raise TypeError(f"component {name!r} ({type(component).__name__}) has no {method}()")
@@ -193,7 +201,15 @@ def take_step(job: Job) -> Mapping[str, Any]:
         return {}
     if not isinstance(metrics, Mapping):
         raise TypeError(f"step() returned {type(metrics).__name__}, not a dict of metrics")
+    for name in metrics:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a metric has to be text, not {name!r}")
     return metrics
+
+
+def metric_digests(metrics: Mapping[str, Any]) -> Outcome:
+    """The digests of what a step returned."""
+    return {METRICS + name: encoding.digest(value, graph_bytes) for name, value in metrics.items()}
 
 
 def store(job: Job, path: Path, step: int, tell: Tell) -> bool:
@@ -235,6 +251,10 @@ def component_digests(job: Job) -> Outcome:
     return {name: encoding.digest(component.state_dict(), graph_bytes) for name, component in job.components.items()}
 
 
+def only_components(outcome: Outcome) -> Outcome:
+    return {name: value for name, value in outcome.items() if not name.startswith(METRICS)}
+
+
 def differing(one: Outcome, other: Outcome) -> list[str]:
     """Names whose digests differ, or that only one of the two has, in the order of `one`, then of `other`."""
     return [name for name in one | other if one.get(name) != other.get(name)]
@@ -243,7 +263,7 @@ def differing(one: Outcome, other: Outcome) -> list[str]:
 def plain_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     numbers = {}
     for name, value in metrics.items():
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):
+        with contextlib.suppress(Exception):  # a metric of the job's own class may do anything when asked for a number
             numbers[name] = float(value)
     return numbers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from resume_audit.options import UsageError
 from resume_audit.process.channel import Channel, connect
 from resume_audit.process.failure import Failure
 from resume_audit.process.server import Prepare, become_job_server, end_process, warm_up
@@ -41,7 +43,7 @@ class Interpreter:
         self.path = str(folder / f"base{hash_seed}")
         self.folder, self.hash_seed = folder, hash_seed
         ours, theirs = socket.socketpair()
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": _python_path()}
+        environment = os.environ | _own_environment(hash_seed, folder)
         command = [
             sys.executable,
             "-c",
@@ -113,8 +115,10 @@ class Servers:
 class ForkLauncher:
     """Runs forked from servers that have imported the job's module, one for each hash seed."""
 
-    def __init__(self, servers: Servers, source: Source, fallback: Factory | None = None) -> None:
-        self.servers, self.source, self.fallback = servers, source, fallback
+    def __init__(
+        self, servers: Servers, source: Source, fallback: Factory | None = None, timeout: float | None = None
+    ) -> None:
+        self.servers, self.source, self.fallback, self.timeout = servers, source, fallback, timeout
         self.prepared: dict[str, str] = {}
         self.open: set[Channel] = set()
         self.closed = False
@@ -136,20 +140,31 @@ class ForkLauncher:
                 control = self._opened(connect(interpreter.path))
                 control.send(Prepare(self.source, path))
             try:
-                kind, content = control.receive()
-            except EOFError:
-                failure = Failure("import", None, "Exited", "the process ended while it imported the job's module")
-                raise RunFailed(failure) from None
-            if kind == "failed":
+                self.constants = self._imported(control)
+            except RunFailed:
                 control.close()
                 if self.fallback is None or self.source.kind == "object":
-                    raise RunFailed(content)
+                    raise
                 self.source = Source("object", "", self.source.factory, self.fallback)
-                control = self._fork_here(path + "f")
                 path += "f"
-                _, content = control.receive()
-            self.constants = content
+                self.constants = self._imported(self._fork_here(path))
             self.prepared[hash_seed] = path
+
+    def _imported(self, control: Channel) -> dict[str, Any]:
+        """The constants of the job's module, once a server has imported it. Raises RunFailed with phase `import`."""
+        deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        try:
+            kind, content = control.receive(deadline)
+        except TimeoutError:
+            raise RunFailed(_timed_out(self.timeout, "import", None)) from None
+        except EOFError:
+            kind, content = "ended", None
+        if kind == "failed":
+            raise RunFailed(content)
+        if kind == "ended":
+            raise RunFailed(_ended(content, "import", None))
+        constants: dict[str, Any] = content
+        return constants
 
     def _fork_here(self, path: str) -> Channel:
         """A server forked from this very process, for a factory that no other process can import."""
@@ -161,6 +176,7 @@ class ForkLauncher:
                 ours.close()
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                os.environ.update(_compiled(self.servers.folder))
                 warm_up()
                 become_job_server(self.source, path, Channel(theirs))
             finally:
@@ -207,24 +223,24 @@ class ForkLauncher:
 class FreshLauncher:
     """Every run in a whole new interpreter."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, folder: Path, timeout: float | None = None) -> None:
         if source.kind == "object":
-            raise ValueError("--fresh wants a factory that a new interpreter can import")
-        self.source = source
+            raise UsageError("--fresh wants a factory that a new interpreter can import")
+        self.source, self.folder, self.timeout = source, folder, timeout
         self.constants: dict[str, Any] = {}
         self.different_hash_seeds = True
         self.running: set[_ProcessChannel] = set()
 
     def prepare(self, hash_seed: str = HASH_SEEDS[0]) -> None:
         """Ask a new interpreter what the job's module says of its audit. Raises RunFailed with phase `import`."""
-        self.constants = run(self, _TellConstants(), None, hash_seed=hash_seed)
+        self.constants = run(self, _TellConstants(), self.timeout, hash_seed=hash_seed)
 
     def start(self, task: Task, *, second: bool = False, hash_seed: str | None = None) -> Channel:
         ours, theirs = socket.socketpair()
         seed = hash_seed or HASH_SEEDS[1 if second else 0]
         process = subprocess.Popen(
             [sys.executable, "-c", "from resume_audit.process.fresh import main; main()", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": _python_path()},
+            pass_fds=[theirs.fileno()], env=os.environ | _own_environment(seed, self.folder),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         theirs.close()
@@ -268,6 +284,8 @@ class _ProcessChannel(Channel):
 
 
 class _TellConstants:
+    phase = "import"
+
     def __call__(self, channel: Channel, factory: Factory) -> None:
         from resume_audit.process.server import module_constants  # noqa: PLC0415 -- runs in the other process
 
@@ -300,17 +318,23 @@ def run(launcher: Launcher, task: Task, timeout: float | None, **where: Any) -> 
                     return result[0]
                 raise RunFailed(_ended(message[1], phase, step))
     except TimeoutError:
-        told = f"still not done after {timeout:g} s" if timeout is not None else "not done in time"
-        raise RunFailed(Failure(phase, step, "Timeout", told)) from None
+        raise RunFailed(_timed_out(timeout, phase, step)) from None
     except EOFError:
         if result is not None:
             return result[0]
-        raise RunFailed(Failure(phase, step, "Killed", "the process is gone without a word")) from None
+        raise RunFailed(_ended(None, phase, step)) from None
     finally:
         launcher.done(channel)
 
 
-def _ended(code: int, phase: str, step: int | None) -> Failure:
+def _timed_out(timeout: float | None, phase: str, step: int | None) -> Failure:
+    told = f"still not done after {timeout:g} s" if timeout is not None else "not done in time"
+    return Failure(phase, step, "Timeout", told)
+
+
+def _ended(code: int | None, phase: str, step: int | None) -> Failure:
+    if code is None:
+        return Failure(phase, step, "Killed", "the process is gone without a word")
     if code < 0:
         try:
             name = signal.Signals(-code).name
@@ -320,10 +344,20 @@ def _ended(code: int, phase: str, step: int | None) -> Failure:
     return Failure(phase, step, "Exited", f"the process exited with status {code}")
 
 
-def _python_path() -> str:
-    """Where a new interpreter finds this package, whatever folder it is started in."""
+def _own_environment(hash_seed: str, folder: Path) -> dict[str, str]:
+    """What a new interpreter is told: its hash seed, and where it finds this package in whatever folder it starts."""
     here = str(Path(__file__).resolve().parents[2])
-    return os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": path, **_compiled(folder)}
+
+
+def _compiled(folder: Path) -> dict[str, str]:
+    """Where torch's compiler, which makes itself a folder in any case, is to have it: with ours, unless it has one."""
+    with contextlib.suppress(KeyError, OSError):  # a user without a name
+        place = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}"
+        if "TORCHINDUCTOR_CACHE_DIR" not in os.environ and not place.exists():
+            return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
+    return {}
 
 
 _kept: Servers | None = None

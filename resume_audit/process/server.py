@@ -68,6 +68,7 @@ class Server:
         self.listener.bind(path)
         self.listener.listen(64)
         self.children: dict[int, Channel] = {}
+        self.deserted: dict[int, float] = {}  # job servers that nobody wants any more, and when their patience ends
         self.selector = selectors.DefaultSelector()
 
     def serve(self) -> NoReturn:
@@ -82,7 +83,7 @@ class Server:
         self.selector.register(woken, selectors.EVENT_READ, "woken")
         self.plumbing = (woken, wakes)
         while True:
-            for key, _ in self.selector.select():
+            for key, _ in self.selector.select(PATIENCE if self.deserted else None):
                 if key.data == "listener":
                     self.accept()
                 elif key.data == "control":
@@ -90,9 +91,19 @@ class Server:
                 elif key.data == "woken":
                     os.read(woken, 4096)
                     self.reap()
-                else:
-                    kill_group(key.data)  # whoever asked for this run has turned away
+                else:  # whoever asked for this child has turned away
                     self.selector.unregister(key.fileobj)
+                    self.desert(key.data)
+            for pid in [pid for pid, end in self.deserted.items() if end < time.monotonic()]:
+                kill_group(pid)
+                del self.deserted[pid]
+
+    def desert(self, pid: int) -> None:
+        """End a run at once. A job server hears of it too: it first ends its own runs, unless it is still importing."""
+        if self.factory is not None:
+            kill_group(pid)
+        else:
+            self.deserted[pid] = time.monotonic() + PATIENCE
 
     def accept(self) -> None:
         channel = Channel(self.listener.accept()[0])
@@ -139,6 +150,7 @@ class Server:
             if pid == 0:
                 return
             kill_group(pid)  # whatever the run has left behind
+            self.deserted.pop(pid, None)
             channel = self.children.pop(pid, None)
             if channel is not None:
                 with contextlib.suppress(KeyError, ValueError):

@@ -20,9 +20,8 @@ Factory = Callable[[int], Any]
 class Source:
     """A factory by reference.
 
-    kind: `file` (place is a path), `module` (place is a dotted name), `pickle` (payload is the factory
-    itself, pickled), or
-        `object` (payload is the factory, which only a fork of this very process has).
+    kind: `file` (place is a path), `module` (place is a dotted name), `pickle` (payload is the factory itself,
+    pickled), or `object` (payload is the factory, which only a fork of this very process has).
     """
 
     kind: str
@@ -78,7 +77,7 @@ def parse(text: str, factory: str | None = None) -> Source:
     if not colon or "/" in named or named.endswith(".py"):
         place, named = text, ""
     chosen = factory or named or "make_job"
-    if place.endswith(".py") or "/" in place:
+    if place.endswith(".py") or "/" in place or Path(place).is_file():
         return Source("file", place, chosen)
     return Source("module", place, chosen, search_path=("", *sys.path))
 

@@ -2,6 +2,5 @@
 
 from resume_audit.render.markdown import to_markdown
 from resume_audit.render.page import to_html
-from resume_audit.render.terminal import write as write_terminal
 
-__all__ = ["to_html", "to_markdown", "write_terminal"]
+__all__ = ["to_html", "to_markdown"]

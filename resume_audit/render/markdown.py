@@ -2,8 +2,8 @@
 
 import re
 
-from resume_audit.render import story
-from resume_audit.render.story import Code, Report, Sentence
+from resume_audit.render import grid, story
+from resume_audit.render.words import Code, Report, Sentence
 
 
 def to_markdown(report: Report) -> str:
@@ -37,12 +37,12 @@ def to_markdown(report: Report) -> str:
 
 def matrix(report: Report) -> str:
     """Return the omission matrix as a table and its key."""
-    points, rows = story.matrix_rows(report)
+    points, rows = grid.matrix_rows(report)
     head = ["left out", *(f"after {point}" for point in points)]
     table = [head, ["---"] * len(head)]
     table += [[cell_of(name), *(cell.word if cell else "" for cell in cells)] for name, cells in rows]
     lines = [f"| {' | '.join(row)} |" for row in table]
-    return "\n".join(lines) + f"\n\n{escaped(story.key(rows))}."
+    return "\n".join(lines) + f"\n\n{escaped(grid.key(rows))}."
 
 
 def cell_of(name: str) -> str:

@@ -3,8 +3,8 @@
 from html import escape
 from typing import Final
 
-from resume_audit.render import plot, story
-from resume_audit.render.story import Code, Report, Sentence
+from resume_audit.render import grid, plot, story, words
+from resume_audit.render.words import Code, Report, Sentence
 
 STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #f3f4f6; --rule: #c9ced6;
@@ -49,7 +49,7 @@ def to_html(report: Report) -> str:
     if abstention := story.abstention(report):
         body.append(section("What does not repeat itself", bullets(abstention)))
     body += [finding(report, found, index) for index, found in enumerate(story.findings(report))]
-    if any(row for _, row in story.matrix_rows(report)[1]):
+    if any(row for _, row in grid.matrix_rows(report)[1]):
         body.append(section("Interruption points and components", heat_map(report)))
     if traceback := story.traceback_of(report):
         body.append(section("The job's own traceback", f"<pre>{escape(traceback)}</pre>"))
@@ -83,17 +83,19 @@ def finding(report: Report, found: story.Finding, index: int) -> str:
         rows = [("proven", entry) for entry in diagnosis["proven"]]
         rows += [("suspect", entry) for entry in diagnosis["suspects"]]
         if rows:
-            when = story.interrupted(found.resumes[0]["interrupted_after"])
+            when = words.interrupted(found.resumes[0]["interrupted_after"])
             inside += [
                 "<h3>Suspects and proof</h3>",
-                evidence(rows, f"State that differs when interrupted {when}"),
+                evidence(
+                    rows, f"State that differs when interrupted {when}", saving=story.only_saving(found.resumes[0])
+                ),
             ]
     if found.asides:
         inside += ["<h3>Apart from that</h3>", bullets(found.asides)]
     return section(marked(found.headline), "\n".join(inside))
 
 
-def evidence(rows: list[tuple[str, dict[str, str]]], caption: str) -> str:
+def evidence(rows: list[tuple[str, dict[str, str]]], caption: str, *, saving: bool) -> str:
     """Return proven and suspected state with both values in full."""
     lines = [
         row(
@@ -104,17 +106,18 @@ def evidence(rows: list[tuple[str, dict[str, str]]], caption: str) -> str:
         )
         for standing, entry in rows
     ]
-    return table(escape(caption), ["state", "standing", "uninterrupted", "resumed"], lines)
+    values = ["before the save", "after the save"] if saving else ["uninterrupted", "resumed"]
+    return table(escape(caption), ["state", "standing", *values], lines)
 
 
 def differences(found: story.Finding) -> str:
     """Return the numbers behind a plot, folded away."""
     lines = [
         row(
-            story.interrupted(resume["interrupted_after"]),
+            words.interrupted(resume["interrupted_after"]),
             cell("after loading" if entry["step"] == 0 else str(entry["step"])),
-            cell(story.number(entry["parameters"])),
-            cell(marked(story.names(entry["outcomes"], most=None))),
+            cell(words.number(entry["parameters"])),
+            cell(marked(words.names(entry["outcomes"], most=None))),
         )
         for resume in found.resumes
         for entry in resume["trace"]
@@ -125,13 +128,13 @@ def differences(found: story.Finding) -> str:
 
 def heat_map(report: Report) -> str:
     """Return the matrix; each cell says in words what its colour says."""
-    points, rows = story.matrix_rows(report)
+    points, rows = grid.matrix_rows(report)
     lines = [
         row(marked((name,)), *(cell(c.word, c.outcome, c.full) if c else cell("") for c in cells))
         for name, cells in rows
     ]
     used = {c.outcome for _, cells in rows for c in cells if c}
-    key = [row(mark.word, cell(mark.told, mark.outcome)) for mark in story.LEGEND if mark.outcome in used]
+    key = [row(mark.word, cell(mark.told, mark.outcome)) for mark in grid.LEGEND if mark.outcome in used]
     told = (
         "Columns: steps completed before the interruption. Rows: what the resume was left without. "
         "Cells: the step at which it first shows."

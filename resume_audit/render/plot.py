@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
-from resume_audit.render import story
+from resume_audit.render import words
 
 WIDTH: Final = 760  # all lengths in SVG user units
 HEIGHT: Final = 300
@@ -80,7 +80,7 @@ def series(resume: dict[str, Any]) -> list[tuple[int, float | None]]:
 def described(resume: dict[str, Any]) -> str:
     """Return a resume's course in words."""
     shown = [(step, value) for step, value in series(resume) if value is not None]
-    where = f"interrupted {story.interrupted(resume['interrupted_after'])}"
+    where = f"interrupted {words.interrupted(resume['interrupted_after'])}"
     differing = [(step, value) for step, value in shown if value]
     if not differing:
         return f"{where}: no parameter differs"
@@ -90,7 +90,7 @@ def described(resume: dict[str, Any]) -> str:
 
 def value_of(value: float) -> str:
     """Return a difference as text."""
-    return story.number("inf" if value == math.inf else value)
+    return words.number("inf" if value == math.inf else value)
 
 
 def grid_line(y: float, value: str) -> str:

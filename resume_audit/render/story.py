@@ -1,111 +1,35 @@
-"""What a report says, as sentences that know nothing of how they will be shown.
+"""What a report says, as sentences that know nothing of how they will be shown."""
 
-A sentence is a tuple of parts: plain text, and `Code` for every name and value that comes from the job. How
-code is set apart, and how either is escaped, is the renderer's business; that nothing in it can move a
-cursor, end a line or hide is settled here.
-"""
-
-import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final
 
 from resume_audit.kinds import KINDS
+from resume_audit.render.words import (
+    INDEX,
+    LONGEST_LIST,
+    Code,
+    Report,
+    Sentence,
+    counted,
+    families,
+    interrupted,
+    listed,
+    names,
+    number,
+    pattern,
+    patterns,
+    short,
+    spans,
+    visible,
+)
 
-Report = dict[str, Any]
-LONGEST_VALUE: Final = 72  # characters of a value within a sentence
 MOST_GUESSES: Final = 2  # kinds of state to give advice on where nothing is proven
-LONGEST_LIST: Final = 6  # names in a list before "and n more"
-
-
-class Code(str):
-    """A name or value of the job, in one line of visible characters."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: object) -> Self:
-        """Make every character visible."""
-        return super().__new__(cls, visible(str(text)))
-
-
-Sentence = tuple[str, ...]
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    r"""Write out all that steers a terminal or hides, such as `\n` or a change of direction.
-
-    Args:
-        text: Any text, lone surrogates included.
-        keep: Control characters that stay as they are.
-    """
-    return "".join(
-        c if c.isprintable() or c in keep else c.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for c in text
-    )
-
-
-def short(value: str) -> Code:
-    """Return a value in at most `LONGEST_VALUE` characters, its beginning and end kept."""
-    code = Code(value)
-    if len(code) <= LONGEST_VALUE:
-        return code
-    half = (LONGEST_VALUE - 3) // 2
-    return Code(f"{code[:half]} … {code[-half:]}")
-
-
-def number(value: float | str | None) -> str:
-    """Write a difference: an exact zero as 0, others with three significant digits."""
-    if value is None:
-        return "not measured"
-    if value == "inf":
-        return "not comparable"
-    return "0" if value == 0 else f"{float(value):.3g}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in the right number."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def listed(items: Sequence[Sentence], *, most: int | None = LONGEST_LIST) -> Sentence:
-    """Join sentences as prose does: a, b and c; past `most` items the rest is counted."""
-    if most is not None and len(items) > most:
-        return (*joined(items[:most], ", "), f" and {len(items) - most} more")
-    return (*joined(items[:-1], ", "), " and ", *items[-1]) if items[1:] else joined(items, "")
-
-
-def joined(items: Iterable[Sentence], separator: str) -> Sentence:
-    """Join sentences by a separator."""
-    out: list[str] = []
-    for position, item in enumerate(items):
-        out += [separator] * (position > 0) + list(item)
-    return tuple(out)
-
-
-def names(items: Iterable[str], *, most: int | None = LONGEST_LIST) -> Sentence:
-    """List names of the job."""
-    return listed([(Code(item),) for item in items], most=most)
-
-
-def spans(steps: Iterable[int]) -> str:
-    """Write ascending numbers with runs drawn together: 1, 4 to 7 and 9."""
-    runs: list[list[int]] = []
-    for step in steps:
-        if runs and step == runs[-1][1] + 1:
-            runs[-1][1] = step
-        else:
-            runs.append([step, step])
-    words = [word for a, b in runs for word in ([f"{a} to {b}"] if b > a + 1 else map(str, dict.fromkeys((a, b))))]
-    return "".join(listed([(word,) for word in words], most=12))
-
-
-def interrupted(after: Sequence[int]) -> str:
-    """Say where a resume was interrupted: after step 5, or after steps 4 and 7 for a chain."""
-    if len(after) == 1:
-        return "before the first step" if after[0] == 0 else f"after step {after[0]}"
-    return "after steps " + ", then ".join(str(step) for step in after)
-
+SAVING: Final = (
+    "saving",
+    "Let the save only read: draw no random number, step and reset nothing, and put back what it has to change.",
+)
 
 # --- the audit as a whole -----------------------------------------------------------------------------------
 
@@ -188,7 +112,7 @@ def abstention(report: Report) -> list[Sentence]:
         (f"Two uninterrupted runs first differ {moment}, in ", *names(first["outcomes"]), "."),
     ]
     if first["state"]:
-        lines.append(("State that differs first: ", *names(first["state"]), "."))
+        lines.append(("The state that differs first: ", *names(patterns(first["state"])), "."))
     causes = (
         "One of them was observed at every step, and their hash seeds differ: look for the order of a set, "
         "the clock, a generator that nobody seeds, a sum over threads, or a state_dict() that changes things."
@@ -241,11 +165,37 @@ def suspects(diagnosis: dict[str, Any]) -> list[dict[str, str]]:
     return sorted(diagnosis["suspects"], key=lambda entry: entry["kind"] == "gradients")
 
 
-def with_values(entry: dict[str, str]) -> Sentence:
-    """Return a path with its two values: `ema.updates` (0 after the resume, 5 before)."""
-    values = (short(entry["resumed"]), " after the resume, ", short(entry["uninterrupted"]), " before")
-    where = ("; seen in ", Code(entry["where"])) if "where" in entry else ()
-    return (Code(entry["path"]), " (", *values, *where, ")")
+def only_saving(resume: dict[str, Any]) -> bool:
+    """Tell whether the resume is right and the save alone has changed the run that went on after it."""
+    return resume["saving_disturbs"] and resume["moments"] is None
+
+
+def with_values(
+    entries: Sequence[dict[str, str]], told: Collection[str] = (), *, event: str = "the resume"
+) -> list[Sentence]:
+    """Return paths with their two values: `ema.updates` (0 after the resume, 5 before); a family with its first ones.
+
+    Args:
+        entries: Proven or suspected state.
+        told: Paths that are told with what they share, which says it all.
+        event: What lies between the two values.
+    """
+    lines: list[Sentence] = []
+    grouped = families([e["path"] for e in entries], [(e["kind"], e["path"] in told, e.get("where")) for e in entries])
+    for family in grouped:
+        first = entries[family[0]]
+        name = pattern([entries[n]["path"] for n in family])
+        if first["path"] in told:
+            lines.append((name,))
+            continue
+        size = f"{len(family)} entries, the first " if family[1:] else ""
+        resumed, uninterrupted = short(first["resumed"]), short(first["uninterrupted"])
+        values: Sentence = (resumed, f" after {event}, ", uninterrupted, " before")
+        if resumed == uninterrupted:  # of another type, or different where the values are cut
+            values = ("not the same, though both are shown as ", resumed)
+        where = ("; seen in ", Code(first["where"])) if "where" in first else ()
+        lines.append((name, f" ({size}", *values, *where, ")"))
+    return lines
 
 
 def finding(group: list[dict[str, Any]]) -> Finding:
@@ -259,12 +209,13 @@ def finding(group: list[dict[str, Any]]) -> Finding:
         kinds += list(dict.fromkeys(entry["kind"] for entry in lost))[: None if diagnosis["proven"] else MOST_GUESSES]
         kinds += ["aliasing"] * bool(diagnosis["aliasing"])
         asides = apart(diagnosis)
+    advice = [(KINDS[kind].title, KINDS[kind].remedy) for kind in dict.fromkeys(kinds)]
     return Finding(
         resumes=tuple(group),
         headline=finding_headline(first),
         sentences=(*proof(first), *course(first), *alike(group)),
         asides=tuple(asides),
-        advice=tuple((KINDS[kind].title, KINDS[kind].remedy) for kind in dict.fromkeys(kinds)),
+        advice=(SAVING,) if only_saving(first) else tuple(advice),
     )
 
 
@@ -273,29 +224,45 @@ def finding_headline(resume: dict[str, Any]) -> Sentence:
     diagnosis = resume["diagnosis"]
     if resume["verdict"] == "ERROR":
         return (f"The resume {interrupted(resume['interrupted_after'])} could not be completed.",)
+    if diagnosis and diagnosis["proven"]:
+        return ("Lost: ", *names(patterns(entry["path"] for entry in diagnosis["proven"])), ", proven.")
     if resume["vacuous"]:
         return (visible(resume["vacuous"][0]["message"]),)
-    if diagnosis and diagnosis["proven"]:
-        return ("Lost: ", *names(dict.fromkeys(entry["path"] for entry in diagnosis["proven"])), ", proven.")
-    if diagnosis:
-        for label, entries in (("not proven", suspects(diagnosis)), ("out of reach", diagnosis["out_of_reach"])):
-            if entries:
-                return (f"Lost, {label}: ", *names(dict.fromkeys(entry["path"] for entry in entries), most=3), ".")
     where = interrupted(resume["interrupted_after"])
-    return (f"Saving {where} changes the run." if resume["saving_disturbs"] else f"The resume {where} differs.",)
+    if only_saving(resume):
+        changed = patterns(entry["path"] for entry in suspects(diagnosis)) if diagnosis else []
+        return (f"Saving {where} changes ", *(names(changed, most=3) if changed else ("the run",)), ".")
+    if diagnosis:
+        closest = [("not proven", suspects(diagnosis)), ("out of reach", diagnosis["out_of_reach"])]
+        if all(entry["kind"] == "gradients" for entry in diagnosis["suspects"]):
+            closest.reverse()  # gradients left over from the last update tell less than what nobody could look into
+        for label, entries in closest:
+            if entries:
+                return (f"Lost, {label}: ", *names(patterns(entry["path"] for entry in entries), most=3), ".")
+    unexplained = ", and nothing that was found explains it" if diagnosis else ""
+    return (f"The resume {where} differs{unexplained}.",)
 
 
 def proof(resume: dict[str, Any]) -> list[Sentence]:
     """Return what is proven of the loss, or why nothing is."""
-    lines: list[Sentence] = [(visible(item["message"]),) for item in resume["vacuous"][1:]]
+    diagnosis = resume["diagnosis"]
+    messages: list[Sentence] = [(visible(item["message"]),) for item in resume["vacuous"]]
+    lines = messages if diagnosis and diagnosis["proven"] else messages[1:]  # else the first is the headline
     if resume["saving_disturbs"]:
         lines.append(("A run that goes on after its own save differs from one that never saved.",))
-    diagnosis = resume["diagnosis"]
+    if only_saving(resume):
+        first = resume["first_divergence"]
+        lines.append((f"First visible at step {first['step']}, in ", *names(first["outcomes"]), "."))
+        if diagnosis and diagnosis["suspects"]:
+            changed = with_values(suspects(diagnosis), event="the save")
+            lines.append(("The save changes ", *listed(changed), "."))
+        return lines
     if not diagnosis:
         return lines
     if diagnosis["proven"]:
+        shared = {item["paths"][0] for item in diagnosis["aliasing"]}
         together = " together" if len(diagnosis["proven"]) > 1 else ""
-        restored = listed([with_values(entry) for entry in diagnosis["proven"]], most=None)
+        restored = listed(with_values(diagnosis["proven"], shared))
         lines.append(("Restoring ", *restored, f"{together} makes the resumed run exact."))
         if together and diagnosis["minimal"]:
             lines.append(("No proper part of these does.",))
@@ -304,15 +271,34 @@ def proof(resume: dict[str, Any]) -> list[Sentence]:
     else:
         lines.append((f"Nothing is proven: {visible(diagnosis['unproven'])}",))
         if diagnosis["suspects"]:
-            lines.append(("Suspects: ", *listed([with_values(entry) for entry in suspects(diagnosis)]), "."))
-    for item in diagnosis["aliasing"][:LONGEST_LIST]:
-        before = "share their storage" if item["uninterrupted"] == "shared" else "are separate"
-        after = "share their storage" if item["resumed"] == "shared" else "are separate"
-        where = names(item["paths"])
-        lines.append((*where, f" {before} in the uninterrupted run and {after} in the resumed one."))
-    if (more := len(diagnosis["aliasing"]) - LONGEST_LIST) > 0:
-        lines.append((f"{more} more findings of this sort.",))
+            lines.append(("Suspects: ", *listed(with_values(suspects(diagnosis))), "."))
+    return lines + sharing(diagnosis)
+
+
+def sharing(diagnosis: dict[str, Any]) -> list[Sentence]:
+    """Return what is one thing in one run and several in the other."""
+    items = diagnosis["aliasing"]
+    entries = {entry["path"]: entry for entry in (*diagnosis["proven"], *diagnosis["suspects"])}
+    told = [sharing_of(item, entries.get(item["paths"][0])) for item in items]
+    skeletons = [tuple(INDEX.sub("*", path) for path in item["paths"]) for item in items]
+    grouped = families([item["paths"][0] for item in items], list(zip(skeletons, told, strict=True)))
+    lines: list[Sentence] = []
+    for family in grouped[:LONGEST_LIST]:
+        places = zip(*(items[n]["paths"] for n in family), strict=True)
+        where = names(pattern(paths) for paths in places)
+        before, after = told[family[0]]
+        size = f", in {len(family)} places," if family[1:] else ""
+        lines.append((*where, f"{size} {before} in the uninterrupted run and {after} in the resumed one."))
+    if (more := len(grouped) - LONGEST_LIST) > 0:
+        lines.append((f"{counted(more, 'more finding')} of this sort.",))
     return lines
+
+
+def sharing_of(item: dict[str, Any], entry: dict[str, str] | None) -> tuple[str, str]:
+    """Return what an aliasing is in the uninterrupted run and in the resumed one."""
+    of_storage = entry is not None and "the storage of" in entry["uninterrupted"] + entry["resumed"]
+    words = {"shared": "share their storage" if of_storage else "are one object", "separate": "are separate"}
+    return words[item["uninterrupted"]], words[item["resumed"]]
 
 
 def course(resume: dict[str, Any]) -> list[Sentence]:
@@ -329,7 +315,8 @@ def course(resume: dict[str, Any]) -> list[Sentence]:
         else:
             lines.append((f"{at}; no later step shows it.",))
         if first and first["step"] == 0:
-            lines.append(("Right after loading these already differ: ", *names(first["outcomes"]), "."))
+            differ = "already differ" if first["outcomes"][1:] else "already differs"
+            lines.append(("Right after loading, ", *names(first["outcomes"]), f" {differ}."))
     if resume["healed_after"] is not None:
         lines.append((f"It heals: after step {resume['healed_after']} all outcomes agree again.",))
     elif drift:
@@ -350,17 +337,19 @@ def alike(group: list[dict[str, Any]]) -> list[Sentence]:
         return []
     others = [resume["interrupted_after"] for resume in group[1:]]
     if all(len(after) == 1 for after in others):
-        return [(f"The same holds for interruptions after step {spans(after[0] for after in others)}.",)]
-    return [("The same holds for interruptions ", *listed([(interrupted(after),) for after in others]), ".")]
+        what = "interruptions after steps" if others[1:] else "the interruption after step"
+        return [(f"The same holds for {what} {spans(after[0] for after in others)}.",)]
+    what = "interruptions" if others[1:] else "the interruption"
+    return [(f"The same holds for {what} ", *listed([(interrupted(after),) for after in others]), ".")]
 
 
 def apart(diagnosis: dict[str, Any]) -> list[Sentence]:
     """Return what is told apart: suspects beside a proof, what has no effect, what is out of reach."""
     lines: list[Sentence] = []
     if diagnosis["suspects"] and diagnosis["proven"]:
-        lines.append(("Other suspects: ", *listed([with_values(e) for e in diagnosis["suspects"]]), "."))
+        lines.append(("Other suspects: ", *listed(with_values(diagnosis["suspects"])), "."))
     if diagnosis["without_effect"]:
-        lines.append(("Differs too, without effect: ", *names(diagnosis["without_effect"]), "."))
+        lines.append(("Differs too, without effect: ", *names(patterns(diagnosis["without_effect"])), "."))
     lines += [
         ("Out of reach: ", Code(entry["path"]), f", {visible(entry['why'])}")
         for entry in diagnosis["out_of_reach"][:LONGEST_LIST]
@@ -370,118 +359,7 @@ def apart(diagnosis: dict[str, Any]) -> list[Sentence]:
     return lines
 
 
-# --- the matrix ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the matrix, in a word or number, in one character, and in full."""
-
-    outcome: str
-    word: str
-    sign: str
-    full: str
-
-
-class Mark(NamedTuple):
-    """What an entry of the matrix says: as a word, and in a wide matrix as one character."""
-
-    outcome: str
-    word: str
-    told: str
-    sign: str
-    sign_told: str
-
-
-AGREES: Final = "every outcome agrees"
-FIRST_SHOWS: Final = "step at which it first shows, to differ to the end"
-SHOWS_AFTER: Final = "first shows that many steps after the interruption, to differ to the end; + = later than 9"
-INERT: Final = "no effect from here on, which is no pass"
-RAISED: Final = "loading or a later step raised"
-LEGEND: Final = (
-    Mark("exact", "exact", AGREES, "=", AGREES),
-    Mark("diverges", "number", FIRST_SHOWS, "1 to 9", SHOWS_AFTER),
-    Mark("heals", "heals", "differs for that many steps only", "h", "differs for a while only"),
-    Mark("inert", "inert", INERT, "·", INERT),
-    Mark("error", "error", RAISED, "E", RAISED),
-)
-SIGNS: Final = {mark.outcome: mark.sign for mark in LEGEND}
-NOTHING: Final = "(nothing left out)"
-
-
-def matrix_rows(report: Report) -> tuple[list[int], list[tuple[str, list[Cell | None]]]]:
-    """Return the interruption points and, per row, a name and one cell per point.
-
-    The first row is the resume with nothing left out, the others leave out one component each. A cell is None
-    where there was no such run.
-    """
-    full = {r["interrupted_after"][0]: r for r in report["resumes"] if len(r["interrupted_after"]) == 1}
-    omitted: dict[str, dict[int, dict[str, Any]]] = {}
-    for cell in report["matrix"] or ():
-        omitted.setdefault(cell["component"], {})[cell["interrupted_after"]] = cell
-    points = sorted(set(full).union(*omitted.values()))
-    rows = [(NOTHING, [full_cell(full[p]) if p in full else None for p in points])]
-    rows += [
-        (Code(name), [omission_cell(cells[p]) if p in cells else None for p in points])
-        for name, cells in omitted.items()
-    ]
-    return points, rows
-
-
-def key(rows: list[tuple[str, list[Cell | None]]], *, signs: bool = False) -> str:
-    """Return what the entries of a matrix mean, as far as they occur."""
-    used = {cell.outcome for _, cells in rows for cell in cells if cell}
-    marks = [mark for mark in LEGEND if mark.outcome in used]
-    return "; ".join(f"{m.sign} = {m.sign_told}" if signs else f"{m.word} = {m.told}" for m in marks)
-
-
-def delay(step: int, after: int) -> str:
-    """Return how many steps after the interruption something shows, in one character."""
-    return str(step - after) if 0 <= step - after <= 9 else "+"
-
-
-def full_cell(resume: dict[str, Any]) -> Cell:
-    """Return the cell of a resume with nothing left out."""
-    if resume["verdict"] == "EXACT":
-        return Cell("exact", "exact", SIGNS["exact"], "exact")
-    if resume["verdict"] == "ERROR":
-        return Cell("error", "error", SIGNS["error"], "error")
-    after = resume["interrupted_after"][-1]
-    seen = (resume["moments"] or {}).get("first_visible") or resume["first_divergence"]
-    if resume["healed_after"] is not None and seen:
-        span = max(1, resume["healed_after"] - max(seen["step"], 1) + 1)
-        return Cell("heals", f"{seen['step']} heals {span}", SIGNS["heals"], f"differs for {counted(span, 'step')}")
-    if seen:
-        sign = delay(seen["step"] or after, after)
-        return Cell("diverges", str(seen["step"]), sign, f"differs from step {seen['step']} on")
-    return Cell("diverges", "differs", "?", "differs")
-
-
-def omission_cell(cell: dict[str, Any]) -> Cell:
-    """Return the cell of a resume without one component."""
-    outcome, step, span = cell["outcome"], cell["first_step"], cell["span"]
-    word = {
-        "diverges": f"{step}",
-        "heals": f"{step} heals {span}",
-        "inert": "inert",
-        "error": "error",
-    }[outcome]
-    full = {
-        "diverges": f"differs from step {step} on",
-        "heals": f"differs from step {step}, for {counted(span or 1, 'step')}",
-        "inert": "no effect from here on",
-        "error": f"error: {visible(cell['message'] or '')}",
-    }[outcome]
-    sign = delay(step, cell["interrupted_after"]) if outcome == "diverges" else SIGNS[outcome]
-    return Cell(outcome, word, sign, full)
-
-
 def traceback_of(report: Report) -> str:
     """Return the job's own traceback, lines kept, or nothing."""
     error = report["error"]
     return visible(error["traceback"], keep="\n\t").strip("\n") if error else ""
-
-
-def words_of(sentence: Sentence) -> str:
-    """Return a sentence as bare text."""
-    return re.sub(r"\s+", " ", "".join(sentence)).strip()

@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from resume_audit.render import story
-from resume_audit.render.story import Code, Report, Sentence
+from resume_audit.render import grid, story, words
+from resume_audit.render.words import Code, Report, Sentence
 
 VERDICT_STYLE: Final = {
     "EXACT": "bold green",
@@ -35,52 +36,52 @@ def write(report: Report, console: Console) -> None:
         console: Where to; its width decides where lines break.
     """
     verdict = report["verdict"]
-    console.print(Text.assemble((verdict, VERDICT_STYLE[verdict]), "  ", styled(story.headline(report))))
+    show(console, Text.assemble((verdict, VERDICT_STYLE[verdict]), "  ", styled(story.headline(report))))
     for line in story.what_was_run(report):
-        console.print(indented(styled(line)))
+        show(console, indented(styled(line)))
     if report["matrix"]:
         console.print()
         write_matrix(report, console)
     for line in story.abstention(report):
         console.print()
-        console.print(styled(line))
+        show(console, styled(line))
     found = story.findings(report)
     advised: set[str] = set()
     for finding in found[:MOST_FINDINGS]:
         console.print()
         if len(found) > 1 or finding.headline != story.headline(report):
-            console.print(styled(finding.headline, "bold"))
+            show(console, styled(finding.headline, "bold"))
         write_finding(finding, console, advised)
     if rest := found[MOST_FINDINGS:]:
         console.print()
-        console.print(Text("Further findings, in full in the JSON, Markdown and HTML reports:"))
+        show(console, Text("Further findings, in full in the JSON, Markdown and HTML reports:"))
         for finding in rest:
-            console.print(indented(styled(finding.headline)))
+            show(console, indented(styled(finding.headline)))
     if traceback := story.traceback_of(report):
         console.print()
-        console.print(Text(traceback))
+        show(console, Text(traceback))
 
 
 def write_finding(finding: story.Finding, console: Console, advised: set[str]) -> None:
     """Write one finding below its headline; advice that an earlier one gave is not repeated."""
     for sentence in finding.sentences:
-        console.print(styled(sentence))
+        show(console, styled(sentence))
     for title, remedy in finding.advice:
         if title not in advised:
-            console.print(Text.assemble((f"What to do ({title}): ", "bold"), remedy))
+            show(console, Text.assemble((f"What to do ({title}): ", "bold"), remedy))
             advised.add(title)
     for sentence in finding.asides:
-        console.print(indented(styled(sentence, "dim")))
+        show(console, indented(styled(sentence, "dim")))
 
 
 def write_matrix(report: Report, console: Console) -> None:
     """Write the omission matrix: words for few interruption points, signs with their key for many."""
-    points, rows = story.matrix_rows(report)
+    points, rows = grid.matrix_rows(report)
     wide = len(points) > MOST_COLUMNS
     table = Table(box=None, pad_edge=False, padding=(0, 2 if not wide else 1, 0, 0), header_style="")
     table.add_column(Text("left out"), no_wrap=True)
     if wide:
-        table.add_column(Text(f"first shows when interrupted after step {story.spans(points)}"), no_wrap=True)
+        table.add_column(Text(f"first shows when interrupted after step {words.spans(points)}"), no_wrap=True)
         for name, cells in rows:
             strip = Text.assemble(*((c.sign, CELL_STYLE[c.outcome]) if c else " " for c in cells))
             table.add_row(Text(name), strip)
@@ -89,8 +90,30 @@ def write_matrix(report: Report, console: Console) -> None:
             table.add_column(Text(f"after {point}"), no_wrap=True)
         for name, cells in rows:
             table.add_row(Text(name), *(Text(c.word, CELL_STYLE[c.outcome]) if c else Text("") for c in cells))
-    console.print(table)
-    console.print(Text(story.key(rows, signs=wide), "dim"))
+    show(console, table)
+    show(console, Text(grid.key(rows, signs=wide), "dim"))
+
+
+def show(console: Console, inside: RenderableType) -> None:
+    """Print something; nobody wants blanks at the ends of lines in a file."""
+    console.print(Trimmed(inside), end="")
+
+
+class Trimmed:
+    """Something to print, without the blanks at the ends of its lines."""
+
+    def __init__(self, inside: RenderableType) -> None:
+        self.inside = inside
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render line by line."""
+        for line in console.render_lines(self.inside, options, pad=False):
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                yield from line[:-1]
+                yield Segment(line[-1].text.rstrip(), line[-1].style)
+            yield Segment.line()
 
 
 def styled(sentence: Sentence, style: str = "") -> Text:

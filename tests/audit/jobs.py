@@ -246,6 +246,14 @@ def _hang() -> None:
 
 
 step_raises = at_step(3, _raise)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+step_spins = at_step(3, _spin)
 step_hangs = at_step(3, _hang)
 step_is_killed = at_step(3, lambda: os.kill(os.getpid(), signal.SIGKILL))
 step_exits = at_step(3, lambda: os._exit(7))
@@ -276,6 +284,16 @@ def _full(path: Path, components: Any) -> None:
 
 save_raises = with_checkpoints(_full, _load)
 save_writes_nothing = with_checkpoints(lambda path, parts: None, lambda path, parts: None)
+
+
+def _save_elsewhere(path: Path, components: Any) -> None:
+    path.write_text("see the other file", encoding="utf-8")
+    _save(path.with_name("the other file"), components)
+
+
+load_reads_another = with_checkpoints(
+    _save_elsewhere, lambda path, parts: _load(path.with_name("the other file"), parts)
+)
 load_raises = with_checkpoints(_save, lambda path, parts: torch.load(path.with_name("elsewhere")))
 load_does_nothing = with_checkpoints(_save, lambda path, parts: None)
 
@@ -283,6 +301,68 @@ load_does_nothing = with_checkpoints(_save, lambda path, parts: None)
 def unserialisable(seed: int) -> Job:
     _, _, components, step = training(seed)
     return Job(components | {"part": Part(lambda: {"hook": lambda: None})}, step)
+
+
+def not_a_dict(seed: int) -> Job:
+    return Job([nn.Linear(1, 1)], lambda: None)  # type: ignore[arg-type]
+
+
+def numbered_parts(seed: int) -> Job:
+    return Job({0: nn.Linear(1, 1)}, lambda: None)  # type: ignore[dict-item]
+
+
+def metrics_in_the_way(seed: int) -> Job:
+    return Job({"metrics.loss": nn.Linear(1, 1)}, lambda: {"loss": 0.0})
+
+
+def numbered_metrics(seed: int) -> Job:
+    return Job({}, lambda: {("loss", 1): 0.0})  # type: ignore[dict-item]
+
+
+def unreadable_part(seed: int) -> Job:
+    def read() -> Any:
+        raise LookupError("the state is not there")
+
+    return Job({"part": Part(read)}, lambda: None)
+
+
+class Awkward:
+    """A metric that will not be a number, and says so in its own way."""
+
+    def __float__(self) -> float:
+        raise KeyError("not a number")
+
+
+def awkward_metrics(seed: int) -> Job:
+    _, tally, components, step = training(seed)
+    tally.awkward = Awkward()  # type: ignore[attr-defined]
+    metrics = {"huge": 10**400, "awkward": tally.awkward}  # type: ignore[attr-defined]
+    return Job(components | {"tally": Attributes(tally, "count")}, lambda: step() | metrics)
+
+
+def state_within_itself(seed: int) -> Job:
+    """A component whose state holds itself."""
+    _, tally, components, step = training(seed)
+    state: dict[str, Any] = {"count": 1}
+    state["self"] = state
+    return Job(components | {"tally": Attributes(tally, "count"), "loop": Part(lambda: state)}, step)
+
+
+def clock_between(seed: int) -> Job:
+    """The time is in the state at every step but the last, and in no metric."""
+    _, tally, components, step = training(seed)
+    tally.at = 0.0  # type: ignore[attr-defined]
+
+    def timed() -> dict[str, float]:
+        tally.at = time.time() if tally.count < STEPS - 1 else 0.0  # type: ignore[attr-defined]
+        return step()
+
+    return Job(components | {"tally": Attributes(tally, "count", "at")}, timed)
+
+
+def odd_message(seed: int) -> Job:
+    """An error that names a file whose name is no text."""
+    raise LookupError(os.fsdecode(b"caf\xe9"))
 
 
 def nothing_to_compare(seed: int) -> Job:

@@ -6,7 +6,30 @@ from typing import Any
 Report = dict[str, Any]
 
 UPDATES = {"path": "ema.updates", "kind": "ema", "uninterrupted": "5", "resumed": "0"}
+DRAWN = {"path": "rng[random]", "kind": "generator", "uninterrupted": "state 1", "resumed": "state 2"}
+UNTIED = {
+    "path": "model.head.weight",
+    "kind": "aliasing",
+    "uninterrupted": "shares the storage of model.embed.weight",
+    "resumed": "has a storage of its own",
+}
 CURSOR = {"path": "loader.cursor", "kind": "data_order", "uninterrupted": "20", "resumed": "0"}
+
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+LAYERS = [(0, "weight"), (0, "bias"), (2, "weight"), (2, "bias")]
+
+
+def moment(path: str) -> dict[str, str]:
+    """Return an optimizer's entry that differs in every element."""
+    values = {"uninterrupted": f"float32[8] [{'0.0226508, ' * 4}…]", "resumed": f"float32[8] [{'-0.0329977, ' * 4}…]"}
+    return {"path": path, "kind": "optimizer"} | values
+
+
+def one_object(path: str, other: str) -> dict[str, str]:
+    """Return a place that after the resume holds the object of another."""
+    values = {"uninterrupted": "an object of its own", "resumed": f"the same object as {other}"}
+    return {"path": path, "kind": "aliasing"} | values
 
 
 def resume(*after: int, **given: object) -> dict[str, Any]:
@@ -122,7 +145,7 @@ SUSPECTED = report(
             5,
             healed_after=7,
             diagnosis=diagnosis(
-                suspects=[CURSOR, UPDATES],
+                suspects=[CURSOR, UPDATES, UNTIED],
                 aliasing=[
                     {
                         "paths": ["model.head.weight", "model.embed.weight"],
@@ -132,6 +155,56 @@ SUSPECTED = report(
                 ],
                 unproven="`loader` is suspended in a generator, whose frame cannot be set.",
             ),
+        )
+    ],
+)
+FAMILIES = report(
+    verdict="DIVERGES",
+    resumes=[
+        diverging(
+            5,
+            diagnosis=diagnosis(
+                proven=[
+                    *(moment(f"opt_g.state[gen.{n}.{name}].{part}") for part in MOMENTS for n, name in LAYERS),
+                    *(
+                        one_object(f"opt_d.state[disc.{n}.{name}].{part}", f"opt_g.state[gen.{n}.{name}].{part}")
+                        for part in (*MOMENTS, "step")
+                        for n, name in LAYERS
+                    ),
+                ],
+                without_effect=[f"gen.{n}.weight.grad" for n in range(9)],
+                aliasing=[
+                    {
+                        "paths": [f"opt_{net[0]}.state[{net}.{n}.{name}].{part}" for net in ("disc", "gen")],
+                        "uninterrupted": "separate",
+                        "resumed": "shared",
+                    }
+                    for part in (*MOMENTS, "step")
+                    for n, name in LAYERS
+                ],
+            ),
+        )
+    ],
+)
+BESIDE_PROOF = report(
+    verdict="DIVERGES",
+    resumes=[
+        diverging(
+            5,
+            vacuous=[{"what": "nothing_loaded", "message": "The load left every component as the factory made it."}],
+        )
+    ],
+)
+UNEXPLAINED = report(verdict="DIVERGES", resumes=[diverging(5, diagnosis=diagnosis())])
+DISTURBED = report(
+    verdict="DIVERGES",
+    resumes=[
+        resume(
+            5,
+            verdict="DIVERGES",
+            saving_disturbs=True,
+            first_divergence={"step": 6, "outcomes": ["rng"]},
+            diagnosis=diagnosis(suspects=[DRAWN], unproven="the save itself changes the job that goes on."),
         )
     ],
 )
@@ -179,6 +252,10 @@ ALL = {
     "exact": EXACT,
     "diverges": DIVERGES,
     "suspected": SUSPECTED,
+    "families": FAMILIES,
+    "beside_proof": BESIDE_PROOF,
+    "unexplained": UNEXPLAINED,
+    "disturbed": DISTURBED,
     "abstain": ABSTAIN,
     "error": ERROR,
     "failed": FAILED,

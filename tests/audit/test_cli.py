@@ -77,6 +77,9 @@ class TestExitStatus:
             ([JOBS, "--seed", "-1"], "seed"),
             ([JOBS, "--every", "--interrupt", "1"], "every"),
             ([JOBS, "--json", "/no/such/folder/x.json"], "/no/such/folder"),
+            ([JOBS, "--html", JOBS], "jobs.py would replace the job"),
+            ([f"{JOBS}:exact", "--json", JOBS], "jobs.py would replace the job"),
+            ([JOBS, "--json", "report", "--html", "report"], "report would replace another result"),
         ],
     )
     def test_wrong_usage_is_one_line_that_names_the_culprit(
@@ -88,6 +91,60 @@ class TestExitStatus:
         (line,) = capsys.readouterr().err.splitlines()
         assert status == 2
         assert culprit in line
+
+    @pytest.mark.parametrize(
+        ("constants", "culprit"),
+        [
+            ("STEPS = 0", "STEPS"), ("STEPS = '6'", "STEPS"), ("STEPS = True", "STEPS"), ("", "how many steps"),
+            ("STEPS = 6; INTERRUPT = []", "INTERRUPT"), ("STEPS = 6; INTERRUPT = 3", "INTERRUPT"),
+            ("STEPS = 6; INTERRUPT = 'ab'", "INTERRUPT"), ("STEPS = 6; INTERRUPT = [2.7]", "INTERRUPT"),
+            ("STEPS = 6; INTERRUPT = [-1]", "INTERRUPT"), ("STEPS = 6; INTERRUPT = [7]", "7 lies outside"),
+        ],
+    )  # fmt: skip
+    def test_a_constant_of_the_job_that_cannot_be_followed_is_named(
+        self, constants: str, culprit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """STEPS and INTERRUPT that are no number and no list of steps within the run are wrong usage."""
+        job = tmp_path / "constant_job.py"
+        job.write_text(f"from resume_audit import Job\n{constants}\nmake_job = lambda seed: Job({{}}, dict)\n")
+
+        status = cli.main([str(job)])
+
+        assert status == 2
+        assert culprit in capsys.readouterr().out.splitlines()[0]
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("import os; os._exit(3)", "exited with status 3"),
+            ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL"),
+            ("while True: pass", "still not done after 2 s"),
+            ("raise SystemExit('enough')", "SystemExit: enough"),
+            ("def make_job(seed: return", "SyntaxError"),
+        ],
+    )
+    @pytest.mark.parametrize("how", [[], ["--fresh"]], ids=["forked", "fresh"])
+    def test_an_import_that_does_not_end_well_is_told(
+        self, how: list[str], text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A module that exits, is killed, hangs or raises while it is imported is an ERROR of the import."""
+        job = tmp_path / "bad_job.py"
+        job.write_text(text, encoding="utf-8")
+
+        status = cli.main([str(job), "--steps", "3", "--timeout", "2", *how])
+
+        said = " ".join(capsys.readouterr().out.split())
+        assert status == 2
+        assert said.startswith("ERROR Importing the job failed")
+        assert told in said
+
+    def test_a_file_that_is_no_python_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A file of another kind is named as such, and not taken for a module."""
+        notes = tmp_path / "notes.txt"
+        notes.touch()
+
+        assert cli.main([str(notes), "--steps", "3"]) == 2
+        assert "notes.txt is not a Python file" in " ".join(capsys.readouterr().out.split())
 
     @pytest.mark.parametrize("arguments", [[], [JOBS, "--interrupt", "a"], [JOBS, "--unknown"]])
     def test_what_is_no_command_has_status_two(self, arguments: list[str]) -> None:
@@ -123,28 +180,41 @@ class TestProgram:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_an_interrupt_leaves_nothing_behind(self, number: int, tmp_path: Path) -> None:
         """After Ctrl-C or a request to end: status 130, no temporary file, no process."""
-        mark = tmp_path / "mark"
+        marks = tmp_path / "marks"
+        marks.mkdir()
         job = tmp_path / "slow_job.py"
         job.write_text(
-            "import time\nfrom pathlib import Path\nfrom resume_audit import Job\n"
-            f"def make_job(seed):\n    Path({str(mark)!r}).touch()\n    time.sleep(600)\n",
+            "import os\nfrom pathlib import Path\n"
+            f"def make_job(seed):\n    (Path({str(marks)!r}) / str(os.getpid())).touch()\n    while True: pass\n",
             encoding="utf-8",
         )
         temporary = tmp_path / "temporary"
         temporary.mkdir()
         running = subprocess.Popen(
-            [sys.executable, "-m", "resume_audit", str(job), "--steps", "3"],
+            [sys.executable, "-m", "resume_audit", str(job), "--steps", "3", "--jobs", "3"],
             env=os.environ | {"TMPDIR": str(temporary)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert wait_for(mark.exists)
+        assert wait_for(lambda: len(list(marks.iterdir())) == 3)
 
         running.send_signal(number)
         _, said = running.communicate(timeout=60)
 
         assert running.returncode == 130
         assert said == "resume-audit: interrupted\n"
-        assert list(temporary.glob("resume-audit-*")) == []
-        assert wait_for(lambda: not processes_of(str(job)))
+        assert list(temporary.iterdir()) == []
+        assert wait_for(lambda: not processes_of(str(temporary)))
+
+    def test_a_run_past_its_time_leaves_nothing_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """After a timeout the runs that hang are gone, the others side by side with them too."""
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        monkeypatch.setenv("TMPDIR", str(temporary))
+
+        done = command(JOBS, "--factory", "step_spins", "--timeout", "2", "--jobs", "3")
+
+        assert "Timeout" in done.stdout
+        assert list(temporary.iterdir()) == []
+        assert wait_for(lambda: not processes_of(str(temporary)))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
@@ -158,11 +228,11 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def processes_of(text: str) -> list[int]:
-    """Return the processes whose command line mentions a text."""
+    """Return the processes that were started with a text in their environment, and their forks."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if text.encode() in (folder / "cmdline").read_bytes():
+            if text.encode() in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
         except OSError:
             continue
@@ -190,6 +260,30 @@ class TestCaller:
         resume_audit.audit(jobs.loses_count, steps=3, interrupt=[1])
 
         assert look() == before
+
+    def test_a_first_audit_leaves_the_generators_alone(self) -> None:
+        """The imports of a first audit and of a report draw from no generator of the process."""
+        look = (
+            "import random, sys; before = random.getstate(); import resume_audit, jobs\n"
+            "resume_audit.audit(jobs.bare, steps=3, interrupt=[1]).to_markdown()\n"
+            "sys.exit(random.getstate() != before)"
+        )
+        path = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
+
+        done = subprocess.run([sys.executable, "-c", look], env=os.environ | {"PYTHONPATH": path}, check=False)
+
+        assert done.returncode == 0
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"steps": "3"}, {"steps": True}, {"interrupt": 3}, {"interrupt": []}, {"interrupt": [1.5]}, {"seed": "x"},
+         {"jobs": 1.5}, {"timeout": float("nan")}],
+        ids=str,
+    )  # fmt: skip
+    def test_options_of_another_kind_are_refused(self, wrong: dict[str, Any]) -> None:
+        """What is no number or no list of steps is a UsageError that names the option."""
+        with pytest.raises(resume_audit.UsageError, match=next(iter(wrong))):
+            resume_audit.audit(jobs.bare, **{"steps": 3, **wrong})
 
     def test_a_function_that_no_other_process_can_import_is_audited(self) -> None:
         """A factory within a test is run in forks of the test's own process."""

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_audit.encoding import MANY, ROW, _matrix, digest, hash_bytes
+from resume_audit.encoding import MANY, MANY_ITEMS, ROW, _matrix, digest, hash_bytes
 
 EXPERIMENT = Path(__file__).parents[2] / "experiment.py"
 
@@ -143,16 +144,44 @@ def test_a_long_array_is_the_same_whether_it_may_be_written_or_not(recwarn: pyte
 
 
 def test_depth_does_not_matter() -> None:
-    """Ten thousand levels are encoded; a container that holds itself is refused."""
+    """Ten thousand levels are encoded, and one level more is another value."""
     value: Any = 1
     for _ in range(10_000):
         value = [value]
+
     assert digest(value) != digest([value])
 
-    loop: list[Any] = []
-    loop.append(loop)
-    with pytest.raises(ValueError, match="itself"):
-        digest(loop)
+
+def test_a_container_that_holds_itself_is_known_by_where_it_comes_back_to() -> None:
+    """Two lists that hold themselves alike are equal; coming back to another level, or to none, is another value."""
+
+    def loop(back_to: int) -> list[Any]:
+        inner: list[Any] = [1]
+        outer: list[Any] = [inner, {"inner": inner}]
+        inner.append((outer, inner)[back_to])
+        return outer
+
+    assert digest(loop(0)) == digest(loop(0))
+    assert len({digest(value) for value in (loop(0), loop(1), [[1, None], {"inner": [1, None]}])}) == 3
+
+
+@pytest.mark.parametrize("item", [-70, 70.0, 70 + 2**63, True, "70", torch.tensor(70)], ids=str)
+def test_every_item_of_a_long_sequence_of_numbers_counts(item: Any) -> None:
+    """A long sequence differs from one with another item, type of item, kind of container, order or length."""
+    numbers = list(range(MANY_ITEMS * 2))
+    another = [*numbers[:70], item, *numbers[71:]]
+    exchanged = [*numbers[:70], 71, 70, *numbers[72:]]
+    long = [numbers, tuple(numbers), deque(numbers), another, exchanged, numbers[:-1], list(map(float, numbers))]
+
+    assert len({digest(value) for value in long}) == len(long)
+    assert digest(numbers) == digest(list(range(MANY_ITEMS * 2)))
+
+
+@pytest.mark.parametrize(("one", "two"), [(0.0, -0.0), (0.0, float("nan")), (1.0, 1), (2**63, 2**63 + 1)])
+def test_a_long_sequence_of_numbers_is_compared_by_bits(one: Any, two: Any) -> None:
+    """The sign of a zero, a NaN, the type and numbers beyond 64 bits are told apart in a long sequence too."""
+    assert digest([one] * MANY_ITEMS) != digest([one] * (MANY_ITEMS - 1) + [two])
+    assert digest([one] * MANY_ITEMS) == digest([one] * MANY_ITEMS)
 
 
 def test_the_matrix_of_products_has_all_its_values() -> None:

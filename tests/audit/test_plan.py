@@ -2,7 +2,8 @@
 
 import pytest
 
-from resume_audit.plan import PointError, chosen, every, requested
+from resume_audit.options import UsageError
+from resume_audit.plan import chosen, every, requested
 from resume_audit.run import Flight, Trace
 
 STEPS = 12
@@ -72,5 +73,5 @@ def test_points_asked_for_are_sorted_and_told_once() -> None:
 @pytest.mark.parametrize("point", [-1, STEPS + 1])
 def test_a_point_outside_the_run_is_refused(point: int) -> None:
     """A point before the run or after it is named, with the range that is allowed."""
-    with pytest.raises(PointError, match=rf"{point} lies outside .* between 0 and {STEPS}"):
+    with pytest.raises(UsageError, match=rf"{point} lies outside .* between 0 and {STEPS}"):
         requested([3, point], STEPS)

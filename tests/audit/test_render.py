@@ -13,12 +13,17 @@ import html5lib
 import jsonschema
 import pytest
 import reports
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from resume_audit.kinds import KINDS, classify
-from resume_audit.render import to_html, to_markdown, write_terminal
-from resume_audit.render.story import matrix_rows, visible
-from resume_audit.render.terminal import MOST_COLUMNS
+from resume_audit.graph.difference import Suspect
+from resume_audit.graph.nodes import Label
+from resume_audit.kinds import KINDS, classify, kind_of
+from resume_audit.render import to_html, to_markdown
+from resume_audit.render.grid import matrix_rows
+from resume_audit.render.terminal import MOST_COLUMNS, write
+from resume_audit.render.words import families, patterns, visible
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "audit.schema.json").read_text(encoding="utf-8"))
 HOSTILE = '<img src=x onerror="alert(1)">`*_[x](http://evil.example)\n\x1b[2J\u202e|</code>\ud800\x00'
@@ -30,7 +35,7 @@ def on_terminal(report: reports.Report, *, width: int = 100, colour: bool = Fals
     """Return what a terminal of that width would get."""
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
-    write_terminal(report, console)
+    write(report, console)
     return out.getvalue()
 
 
@@ -161,6 +166,108 @@ class TestTerminal:
 
         assert "Lost, not proven: loader.cursor and model.weight.grad." in prose(on_terminal(report))
 
+    def test_leads_with_what_is_out_of_reach_where_only_gradients_differ(self) -> None:
+        """Gradients explain less than what nobody could look into."""
+        gradient = {"path": "model.weight.grad", "kind": "gradients", "uninterrupted": "[1.0]", "resumed": "None"}
+        beyond = [{"path": "rows", "why": "an object of a C extension, which a walk cannot enter."}]
+        for suspects in ([], [gradient]):
+            found = reports.diagnosis(suspects=suspects, out_of_reach=beyond)
+            report = reports.report(verdict="DIVERGES", resumes=[reports.diverging(5, diagnosis=found)])
+
+            assert on_terminal(report).startswith("DIVERGES  Lost, out of reach: rows.\n")
+
+    def test_says_that_nothing_explains_it(self) -> None:
+        """Where neither a suspect nor anything out of reach is known, the headline says so."""
+        text = prose(on_terminal(reports.UNEXPLAINED))
+
+        assert text.startswith("DIVERGES The resume after step 5 differs, and nothing that was found explains it.")
+
+    def test_leads_with_the_proof_beside_an_empty_load(self) -> None:
+        """What is proven says more than that the load changed nothing; both are told."""
+        text = prose(on_terminal(reports.BESIDE_PROOF))
+
+        assert text.startswith("DIVERGES Lost: ema.updates, proven.")
+        assert text.count("The load left every component as the factory made it.") == 1
+        assert prose(on_terminal(reports.VACUOUS)).count("The load left every component as the factory made it.") == 1
+
+    def test_draws_a_family_together(self) -> None:
+        """Paths that differ in their indices alone are told once, with their number and the values of the first."""
+        text = prose(on_terminal(reports.FAMILIES))
+        values = f"{reports.moment('')['resumed']} after the resume, {reports.moment('')['uninterrupted']} before"
+
+        assert "Lost: opt_g.state[gen.*].exp_avg, opt_g.state[gen.*].exp_avg_sq, opt_d.state[disc.*].exp_avg" in text
+        assert f"Restoring opt_g.state[gen.*].exp_avg (4 entries, the first {values}), opt_g" in text
+        assert (
+            "opt_d.state[disc.*].exp_avg, opt_d.state[disc.*].exp_avg_sq and opt_d.state[disc.*].step together" in text
+        )
+        assert "Differs too, without effect: gen.*.weight.grad." in text
+        assert len(on_terminal(reports.FAMILIES).splitlines()) <= 40
+
+    def test_tells_what_a_save_changes(self) -> None:
+        """A save that disturbs is no loss at a load: what it changes leads, with the values around the save."""
+        text = prose(on_terminal(reports.DISTURBED))
+
+        assert text.startswith("DIVERGES Saving after step 5 changes rng[random].")
+        assert "First visible at step 6, in rng." in text
+        assert "The save changes rng[random] (state 2 after the save, state 1 before)." in text
+        assert "What to do (saving): Let the save only read" in text
+        assert "Lost" not in text
+        assert "before the save" in [cell.text for cell in parsed(to_html(reports.DISTURBED)).iter(f"{XHTML}th")]
+
+    def test_does_not_show_one_value_twice(self) -> None:
+        """Where both values read alike, as a list and a deque do, that they differ is said in words."""
+        entry = {"path": "guard.recent", "kind": "other", "uninterrupted": "[0.5, 0.25]", "resumed": "[0.5, 0.25]"}
+        lost = reports.diverging(5, diagnosis=reports.diagnosis(proven=[entry]))
+        text = prose(on_terminal(reports.report(verdict="DIVERGES", resumes=[lost])))
+
+        assert "Restoring guard.recent (not the same, though both are shown as [0.5, 0.25]) makes" in text
+
+    def test_tells_an_object_from_a_storage(self) -> None:
+        """Tensors share a storage; lists, dicts and other objects are one."""
+        pair = {"paths": ["ranks[1].stats", "ranks[0].stats"], "uninterrupted": "separate", "resumed": "shared"}
+        entry = reports.one_object("ranks[1].stats", "ranks[0].stats")
+        lost = reports.diverging(5, diagnosis=reports.diagnosis(proven=[entry], aliasing=[pair]))
+        text = prose(on_terminal(reports.report(verdict="DIVERGES", resumes=[lost])))
+
+        assert "Restoring ranks[1].stats makes the resumed run exact." in text
+        one = (
+            "ranks[1].stats and ranks[0].stats are separate in the uninterrupted run and are one object in the resumed"
+        )
+        assert one in text
+        assert "opt_d.state[disc.*].step and opt_g.state[gen.*].step, in 4 places, are separate" in prose(
+            on_terminal(reports.FAMILIES)
+        )
+
+    @every_report
+    @pytest.mark.parametrize("colour", [False, True])
+    @pytest.mark.parametrize("width", [40, 100])
+    def test_leaves_no_blanks_at_the_ends_of_lines(self, report: reports.Report, width: int, colour: bool) -> None:
+        """What is written to a file has no trailing blanks, wherever its lines break."""
+        text = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(report, width=width, colour=colour))
+
+        assert [line for line in text.splitlines() if line != line.rstrip()] == []
+
+    def test_tells_a_chain(self) -> None:
+        """A chain names all its interruptions, and the load at which something was lost."""
+        chains = [reports.diverging(k, moments=None) for k in (1,)] + [
+            reports.diverging(*c) for c in ((1, 3), (1, 3, 5))
+        ]
+        text = prose(on_terminal(reports.report(verdict="DIVERGES", resumes=chains)))
+
+        assert "The same holds for interruptions after steps 1 and then 3 and after steps 1, 3 and then 5." in text
+        alone = prose(on_terminal(reports.report(verdict="DIVERGES", resumes=chains[1:])))
+        assert "Interrupted after steps 1 and then 3: lost at the load after step 3, first visible at step 5" in alone
+        assert "The same holds for the interruption after steps 1, 3 and then 5." in alone
+
+    @pytest.mark.parametrize(
+        ("outcomes", "told"), [(["model"], "model already differs."), (["a", "b"], "a and b already differ.")]
+    )
+    def test_says_what_differs_right_after_loading(self, outcomes: list[str], told: str) -> None:
+        """One thing differs, several differ."""
+        lost = reports.diverging(5, first_divergence={"step": 0, "outcomes": outcomes})
+
+        assert f"Right after loading, {told}" in prose(on_terminal(reports.report(verdict="DIVERGES", resumes=[lost])))
+
     def test_lists_apart_what_has_no_effect_and_what_is_out_of_reach(self) -> None:
         """State that differs to no effect is told, but not among the lost."""
         text = prose(on_terminal(reports.DIVERGES))
@@ -195,7 +302,7 @@ class TestTerminal:
         text = prose(on_terminal(report))
 
         assert text.count("Restoring") == 1
-        assert "The same holds for interruptions after step 2, 3 and 5." in text
+        assert "The same holds for interruptions after steps 2, 3 and 5." in text
 
     def test_ends_with_the_jobs_own_traceback(self) -> None:
         """Of an error the job's own traceback is the last thing on the screen."""
@@ -206,7 +313,7 @@ class TestTerminal:
         text = prose(on_terminal(reports.FAILED))
 
         assert "The resume after step 1 could not be completed." in text
-        assert "The same holds for interruptions after step 5." in text
+        assert "The same holds for the interruption after step 5." in text
 
     def test_colour_changes_no_word(self) -> None:
         """With colour a terminal gets the same words."""
@@ -383,6 +490,34 @@ class TestRendering:
         assert [cell.word for cell in rows[0][1] if cell] == ["exact", "7"]
 
 
+class TestFamilies:
+    """Paths that differ in their indices alone."""
+
+    @pytest.mark.parametrize(
+        ("paths", "told"),
+        [
+            (["a.b"], ["a.b"]),
+            (["a[0]", "a[1]"], ["a[0]", "a[1]"]),
+            (["a[0]", "a[1]", "a[2]"], ["a[*]"]),
+            (["s[m.0.w].x", "s[m.0.b].x", "s[m.2.w].x"], ["s[m.*].x"]),
+            (["s[m.0.w].x", "t", "s[m.0.b].x", "s[m.0.c].x"], ["s[m.0.*].x", "t"]),
+            (["m.0.w", "m.1.w", "m.2.w", "m.2.b"], ["m.*.w", "m.2.b"]),
+            (["m.0.w[1]", "m.1.w[1]", "m.2.w[1]"], ["m.*.w[1]"]),
+            (["k['a.0']", "k['a.1']", "k['a.2']"], ["k[*]"]),
+            (["a", "a", "a"], ["a"]),
+        ],
+    )
+    def test_have_one_name(self, paths: list[str], told: list[str]) -> None:
+        """Three or more are told by what they have in common, with a star for the rest."""
+        assert patterns(paths) == told
+
+    @given(st.lists(st.text("ab.0[]'*\\", max_size=9)))
+    def test_lose_no_path(self, paths: list[str]) -> None:
+        """Every path is in one family."""
+        assert sorted(n for family in families(paths) for n in family) == list(range(len(paths)))
+        assert len(patterns(paths)) <= len(set(paths))
+
+
 class TestAdvice:
     """Kinds of state."""
 
@@ -410,8 +545,83 @@ class TestAdvice:
             ("dataset.rng", "generator"),
             ("FEATURES_CACHE", "cache"),
             ("whatever", "other"),
+            ("sched.T_cur", "scheduler"),
+            ("scheduler._schedulers[1]._step_count", "scheduler"),
+            ("runner.curriculum.stage", "other"),
+            ("env.obs_rms.mean", "ema"),
+            ("state.loss_ema", "ema"),
+            ("ema.module.0.weight", "ema"),
+            ("holder.agent.memory", "other"),
+            ("model.0.weight.prev_grad", "model"),
+            ("model.0.weight.requires_grad", "model"),
+            ("ema.module.0.weight.grad", "gradients"),
+            ("optimizer.param_groups[0].params[0]", "model"),
+            ("optimizer.param_groups", "optimizer"),
+            ("opt_g.state[gen.0.bias].exp_avg", "optimizer"),
+            ("velocity[model.0.weight]", "other"),
+            ("masks['0.weight']", "other"),
+            ("loader.sampler.generator", "generator"),
+            ("generator.0.weight", "model"),
+            ("sampler.cache", "cache"),
+            ("cache.sampler.seen", "data_order"),
+            ("trainLoader.seen", "data_order"),
+            ("model.rounds.count", "counter"),
+            ("loop.iter(range(state['start_epoch'], 100))", "data_order"),
+            ("loop.iter(torch.randperm(n, generator=generator).tolist())", "data_order"),
+            ("loop.iter[2]", "data_order"),
+            ("trainer.max_iter", "counter"),
+            ("", "other"),
         ],
     )
     def test_is_chosen_by_the_words_of_a_path(self, path: str, kind: str) -> None:
-        """A path betrays the kind of state by its words."""
+        """A path betrays the kind of state by its words, by the last of them first."""
         assert classify(path) == kind
+
+    @pytest.mark.parametrize(
+        ("path", "holder", "kind"),
+        [
+            ("warm.position_in_cycle", ["torch.optim.lr_scheduler.StepLR"], "scheduler"),
+            ("loader.inner.k", ["train.Prodigy", "torch.optim.optimizer.Optimizer"], "optimizer"),
+            ("model.averaged.decay", ["torch.optim.swa_utils.AveragedModel"], "ema"),
+            ("model.rounds", ["torch.utils.data.sampler.RandomSampler"], "data_order"),
+            ("agent.memory.at", ["train.ReplayMemory"], "data_order"),
+            ("flow.norm.initialized", ["train.ActNorm", "torch.nn.modules.module.Module"], "model"),
+            ("flow.norm.calls", ["train.ActNorm", "torch.nn.modules.module.Module"], "counter"),
+            ("optimizer.groups.lr", ["torch.optim.sgd.SGD"], "scheduler"),
+            ("ema.shadow.size", ["torch.nn.modules.module.Module"], "ema"),
+            ("thing.size", ["train.Thing"], "other"),
+        ],
+    )
+    def test_is_chosen_by_the_class_that_holds_it(self, path: str, holder: list[str], kind: str) -> None:
+        """The holder's class says more than the names further away, and less than the name of the piece itself."""
+        assert classify(path, holder=holder) == kind
+
+    @pytest.mark.parametrize(
+        ("suspect", "kind"),
+        [
+            (Suspect("alias", "model.head.weight", 1, 1, "", ""), "aliasing"),
+            (Suspect("content", "loader.state", 1, 1, "", "", sort="rng"), "generator"),
+            (Suspect("part", "clip.at", 1, 1, "6", "0", label=Label("attr", "at"), sort="int"), "counter"),
+            (Suspect("part", "clip.on", 1, 1, "True", "False", label=Label("attr", "on"), sort="bool"), "other"),
+            (Suspect("part", "taken", 1, 1, "5", "0", label=Label("contents"), sort="int"), "variable"),
+            (Suspect("part", "loop.lr", 1, 1, "5", "0", label=Label("local", "lr"), sort="int"), "scheduler"),
+        ],
+    )
+    def test_is_chosen_by_what_differs(self, suspect: Suspect, kind: str) -> None:
+        """An aliasing and a generator are told by what they are; a number of which nothing else is known counts."""
+        assert kind_of(suspect) == kind
+
+    @given(st.text(st.characters(exclude_characters="()[]")), st.text("abcz._", max_size=9))
+    def test_of_an_iterator_is_the_order_of_the_data(self, source: str, holder: str) -> None:
+        """An iterator is data in some order, whatever text it was made by."""
+        assert classify(f"{holder}.iter({source})") == "data_order"
+
+    @given(st.lists(st.sampled_from(["loader", "ema", "scheduler", "rng", "cache", "model[0]", "best", "iter(x)"])))
+    def test_of_a_gradient_is_gradients(self, holders: list[str]) -> None:
+        """What the piece itself is called decides, whatever holds it."""
+        assert classify(".".join([*holders, "grad"])) == "gradients"
+
+    @given(st.text())
+    def test_can_be_told_of_any_path(self, path: str) -> None:
+        """No path is too strange to be given advice on."""
+        assert classify(path) in KINDS

@@ -34,6 +34,11 @@ class TestExact:
         assert report.verdict == "EXACT"
         assert [resume["interrupted_after"] for resume in report.data["resumes"]] == [[k] for k in range(7)]
 
+    @pytest.mark.parametrize("name", ["awkward_metrics", "state_within_itself"])
+    def test_what_is_odd_but_resumes_is_exact(self, name: str) -> None:
+        """Metrics that are no numbers and a state that holds itself are compared like any other."""
+        assert audit(name).verdict == "EXACT"
+
     def test_a_chain_interrupts_the_resumed_run_again(self) -> None:
         """With chain every prefix of the points is a run of its own."""
         report = audit("exact", interrupt=[1, 3, 4], chain=True)
@@ -127,12 +132,11 @@ class TestDiverges:
         ("name", "what"),
         [
             ("nothing_to_compare", "nothing_to_compare"),
-            ("save_writes_nothing", "nothing_saved"),
             ("load_does_nothing", "nothing_loaded"),
         ],
     )
     def test_an_agreement_that_proves_nothing_is_no_pass(self, name: str, what: str) -> None:
-        """Nothing to compare, nothing saved, nothing loaded: each is told as such and is not EXACT."""
+        """Nothing to compare, nothing loaded: each is told as such and is not EXACT."""
         report = audit(name)
 
         (resume,) = report.data["resumes"]
@@ -150,10 +154,11 @@ class TestAbstain:
             ("by_hash", "metrics.first", "names"),
             ("clock", "metrics.started", "tally.started"),
             ("looked_at", "metrics.loss", "tally.count"),
+            ("clock_between", "tally", "tally.at"),
         ],
     )
     def test_the_state_that_differs_first_is_named(self, name: str, outcome: str, path: str) -> None:
-        """An unseeded generator, the order of a set, the clock, a state that changes by being read."""
+        """An unseeded generator, the order of a set, the clock (between steps too), a state that reading changes."""
         report = audit(name)
 
         found = report.data["baseline"]["first_difference"]
@@ -177,7 +182,14 @@ class TestError:
             ("step_is_killed", "baseline", "Killed", 3),
             ("step_exits", "baseline", "Exited", 3),
             ("step_asks_to_exit", "baseline", "SystemExit", 3),
+            ("not_a_dict", "factory", "TypeError", None),
+            ("numbered_parts", "factory", "TypeError", None),
+            ("metrics_in_the_way", "factory", "ValueError", None),
+            ("numbered_metrics", "baseline", "TypeError", 1),
+            ("unreadable_part", "baseline", "LookupError", 0),
             ("save_raises", "save", "OSError", 2),
+            ("save_writes_nothing", "save", "NothingSaved", 2),
+            ("load_reads_another", "load", "ReadsAnotherFile", 2),
             ("load_raises", "load", "FileNotFoundError", 2),
         ],
     )
@@ -189,6 +201,13 @@ class TestError:
         assert report.verdict == "ERROR"
         assert (error["phase"], error["type"], error["step"]) == (phase, kind, step)
         assert "resume_audit/run.py" not in error["traceback"]
+
+    def test_a_message_that_is_no_text_is_told(self) -> None:
+        """An error with half a surrogate pair in its message makes a report that can be written to a file and read."""
+        report = audit("odd_message")
+
+        assert "caf\udce9" in json.loads(report.to_json().encode())["error"]["message"]
+        assert "caf" in report.to_html().encode().decode()
 
     def test_a_run_that_never_ends_is_told_as_hung(self) -> None:
         """A step that does not return is told after the timeout, with its number."""
