@@ -87,7 +87,7 @@ class Diagnosis:
         """The diagnosis as the report's schema describes it."""
         after_load = self.compare(None)
         if after_load is None:
-            return _nothing("the run right after loading could not be looked into")
+            return _nothing(self.problem or "the run right after loading could not be looked into")
         self.stands.append(after_load)
         proven = self.proof()
         if proven is None and self.case.from_step > self.case.after:
@@ -163,7 +163,7 @@ class Diagnosis:
         everything = [(n, i) for n, stand in enumerate(self.stands) for i in stand.curable]
         for candidates in (usual, everything) if len(usual) < len(everything) else (usual,):
             if candidates and self.heals(frozenset(candidates)):
-                return self.minimal(candidates)
+                return self.minimal([choice for choice in candidates if self.within_reach(choice)])
         return None
 
     def minimal(self, candidates: list[Choice]) -> list[Choice]:
@@ -177,6 +177,10 @@ class Diagnosis:
                 others = frozenset(c for other in kept if other != name for c in groups[other])
                 groups[name] = ddmin(groups[name], partial(self.heals_beside, others))
         return sorted((c for name in kept for c in groups[name]), key=lambda c: _rank(self.suspect(c)))
+
+    def within_reach(self, choice: Choice) -> bool:
+        """Whether the value of a suspect can be set: some refuse only when it is tried."""
+        return choice[1] not in self.stands[choice[0]].found.out_of_reach
 
     def heals_beside(self, others: frozenset[Choice], part: frozenset[Choice]) -> bool:
         return self.heals(others | part)
@@ -199,6 +203,10 @@ class Diagnosis:
             )
             return False
         self.problem = verdict.problem
+        for stand in self.stands:
+            stand.found.out_of_reach |= {
+                suspect: why for (patch, suspect), why in verdict.refused.items() if patch == stand.patch
+            }
         return verdict.healed
 
     def cured_run(self, cured: Iterable[Choice], from_step: int, reference: dict[int, Outcome]) -> Verdict:

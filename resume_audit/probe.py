@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from resume_audit.graph.cut import Cutter
 from resume_audit.graph.difference import Difference, difference
 from resume_audit.graph.meeting import Function, Meeting, Pause, advance, follow, live_generator, suspended
 from resume_audit.graph.nodes import Snapshot
-from resume_audit.graph.patch import Cutter, OutOfReachError, Patch, Setter
+from resume_audit.graph.patch import Patch
+from resume_audit.graph.setter import Setter
 from resume_audit.graph.walk import Walk
 from resume_audit.job import Job
 from resume_audit.process.source import Factory
@@ -40,7 +42,10 @@ class Cure:
 
 @dataclass
 class Standing(Task):
-    """A run brought to where it is to be looked at: resumed and cured, or uninterrupted to the same step."""
+    """A run brought to where it is to be looked at: resumed and cured, or uninterrupted to the same step.
+
+    refused: what could not be set, by the patch and the number of the suspect, and why.
+    """
 
     seed: int
     step: int
@@ -48,6 +53,7 @@ class Standing(Task):
     meeting: Meeting | None = None
     cures: tuple[Cure, ...] = ()
     phase: str = "diagnosis"
+    refused: dict[tuple[Path, int], str] = field(default_factory=dict)
 
     def stand(self, factory: Factory, tell: Tell) -> Job:
         job = build(factory, self.seed, tell)
@@ -73,7 +79,8 @@ class Standing(Task):
             patch: Patch = pickle.loads(cure.patch.read_bytes())
             changes = [change for change in patch.changes if change.suspect in cure.suspects]
             at = None if cure.meeting is None else (cure.meeting.function, generator)
-            Setter(self.walk(factory, job, at, contents=False), patch).apply(changes)
+            refused = Setter(self.walk(factory, job, at, contents=False), patch).apply(changes)
+            self.refused |= {(cure.patch, suspect): why for suspect, why in refused.items()}
 
     def pauses(self, factory: Factory, job: Job) -> list[Pause]:
         """The cures that wait for a meeting in the coming step."""
@@ -176,11 +183,15 @@ class Follow(Standing):
 
 @dataclass
 class Verdict:
-    """How a proof ended: healed, or where it first differed, or why it could not be tried."""
+    """How a proof ended: healed, or where it first differed, or why it could not be tried.
+
+    refused: which of the cures could not be set, by the patch and the number of the suspect, and why.
+    """
 
     healed: bool
     first: int | None = None
     problem: str = ""
+    refused: dict[tuple[Path, int], str] = field(default_factory=dict)
 
 
 @dataclass
@@ -195,10 +206,9 @@ class Prove(Standing):
     reference: dict[int, Outcome] = field(default_factory=dict)
 
     def work(self, factory: Factory, tell: Tell) -> Verdict:
-        try:
-            return self.compare(factory, self.stand(factory, tell), tell)
-        except OutOfReachError as problem:
-            return Verdict(healed=False, problem=str(problem))
+        verdict = self.compare(factory, self.stand(factory, tell), tell)
+        verdict.refused = self.refused
+        return verdict
 
     def compare(self, factory: Factory, job: Job, tell: Tell) -> Verdict:
         if self.from_step <= self.step and differing(

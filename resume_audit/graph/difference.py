@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -68,6 +69,11 @@ class _Comparison:
         self.waiting.append((one, two))
 
     def suspect(self, kind: str, path: str, one: int, two: int, first: str, second: str, **more: object) -> None:
+        if first == second and kind == "content":
+            first, second = (
+                f"{text} (digest {_mark(node.content)})"
+                for text, node in ((first, self.ours[one]), (second, self.theirs[two]))
+            )
         self.found.suspects.append(Suspect(kind, path, one, two, first, second, **more))  # type: ignore[arg-type]
 
     def compare(self, one: int, two: int) -> None:
@@ -78,11 +84,15 @@ class _Comparison:
         if ours.kind == "generator" and ours.content != theirs.content:
             self.suspect("position", theirs.path, one, two, ours.shown, theirs.shown, sort=ours.kind)
             if ours.content[1] != theirs.content[1]:
-                return self.compare_cells(one, two)
+                return self.compare_alike(one, two, "cell")
         elif ours.content != theirs.content:
             self.suspect("content", ours.path, one, two, ours.shown, theirs.shown, sort=ours.kind)
-            if ours.kind in ("list", "deque", "tuple") and len(ours.parts) != len(theirs.parts):
+            if ours.kind in ("list", "deque", "tuple", "queue") and len(ours.parts) != len(theirs.parts):
                 return None
+            if ours.kind == "iterator":
+                return None  # built of other parts
+            if ours.kind == "read_ahead":
+                return self.compare_alike(one, two, "iterable")
         self.compare_parts(one, two)
         if ours.order != theirs.order and ours.kind != "closed":  # noqa: SIM102 -- the second question costs more
             if {part.label.sign for part in ours.parts} == {part.label.sign for part in theirs.parts}:
@@ -90,12 +100,16 @@ class _Comparison:
                              sort=ours.kind)  # fmt: skip
         return None
 
-    def compare_cells(self, one: int, two: int) -> None:
-        """Of a suspended function and one that has not started only the shared cells correspond."""
-        theirs = {part.label.sign: part for part in self.theirs[two].parts if part.label.kind == "cell"}
+    def compare_alike(self, one: int, two: int, kind: str) -> None:
+        """Compare parts of one kind alone.
+
+        Of a suspended function and one that has not started only the shared cells correspond, of what has been read
+        from a source only the source.
+        """
+        theirs = {part.label.sign: part for part in self.theirs[two].parts if part.label.kind == kind}
         for part in self.ours[one].parts:
             other = theirs.get(part.label.sign)
-            if part.label.kind == "cell" and other is not None:
+            if part.label.kind == kind and other is not None:
                 self.compare_part(one, two, part, other)
 
     def compare_parts(self, one: int, two: int) -> None:
@@ -131,6 +145,10 @@ class _Comparison:
     def absent(self, one: int, two: int, part: Part, *, ours: bool) -> None:
         if self.ours[one].kind == "generator" or part.label.kind == "root":
             return  # a variable that is not set yet, or a part of the job that only one run has named
+        if self.ours[one].kind == "closed" and part.label.kind == "iterable":
+            return  # the iterator itself is told
+        if part.label.kind == "namespace" and not (self.ours if ours else self.theirs)[self.number(part)].parts:
+            return  # a module that only one run has imported, and that has no data
         if ours:
             path = path_of(self.ours, one, part.label)
             self.suspect("part", path, one, two, self.show(part, self.ours), ABSENT, label=part.label)
@@ -138,17 +156,21 @@ class _Comparison:
             path = path_of(self.theirs, two, part.label)
             self.suspect("part", path, one, two, ABSENT, self.show(part, self.theirs), label=part.label, sort="extra")
 
+    @staticmethod
+    def number(part: Part) -> int:
+        assert isinstance(part.target, int)  # noqa: S101 -- the caller knows that it is no leaf
+        return part.target
+
     def compare_part(self, one: int, two: int, part: Part, other: Part) -> None:
         first, second = part.target, other.target
         path = path_of(self.ours, one, part.label)
         if isinstance(first, Leaf) and isinstance(second, Leaf):
             if (first.type, first.content) != (second.type, second.content):
-                self.suspect("part", path, one, two, first.shown, second.shown, label=part.label, sort=first.type)
+                shown = self.apart(first, second)
+                self.suspect("part", path, one, two, *shown, label=part.label, sort=first.type)
             return
         if isinstance(first, Leaf) or isinstance(second, Leaf):
-            self.suspect(
-                "part", path, one, two, self.show(part, self.ours), self.show(other, self.theirs), label=part.label
-            )
+            self.suspect("part", path, one, two, *self.apart(first, second), label=part.label)
             return
         if self.pairs.get(first) == second:
             return
@@ -157,9 +179,7 @@ class _Comparison:
             return
         ours, theirs = self.ours[first], self.theirs[second]
         if (ours.kind, ours.type) != (theirs.kind, theirs.type):
-            self.suspect(
-                "part", path, one, two, self.show(part, self.ours), self.show(other, self.theirs), label=part.label
-            )
+            self.suspect("part", path, one, two, *self.apart(first, second), label=part.label)
             return
         self.pair(first, second)
 
@@ -200,9 +220,39 @@ class _Comparison:
             path = self.ours[one].path
             self.suspect("storage", path, one, two, first, second, sort="tensor", with_=(known,), shared=shared)
 
+    def apart(self, first: int | Leaf, second: int | Leaf) -> tuple[str, str]:
+        """The texts of two values that differ: never the same one."""
+        ours = first if isinstance(first, Leaf) else self.ours[first]
+        theirs = second if isinstance(second, Leaf) else self.theirs[second]
+        if isinstance(ours, Node) and isinstance(theirs, Node):  # of different classes: that is what differs
+            texts = _with_type(ours), _with_type(theirs)
+        else:
+            texts = _text(ours), _text(theirs)
+        if texts[0] != texts[1]:
+            return texts
+        if ours.type != theirs.type:
+            return f"{texts[0]} ({ours.type})", f"{texts[1]} ({theirs.type})"
+        return f"{texts[0]} (digest {_mark(ours.content)})", f"{texts[1]} (digest {_mark(theirs.content)})"
+
     @staticmethod
     def show(part: Part, nodes: list[Node]) -> str:
-        if isinstance(part.target, Leaf):
-            return part.target.shown
-        node = nodes[part.target]
-        return node.shown or f"a {node.type.rpartition('.')[2]}"
+        return _text(part.target if isinstance(part.target, Leaf) else nodes[part.target])
+
+
+def _text(value: Leaf | Node) -> str:
+    return value.shown or f"a {_short(value)}"
+
+
+def _short(value: Leaf | Node) -> str:
+    return value.type.rpartition(".")[2]
+
+
+def _with_type(node: Node) -> str:
+    """The text of an object with the name of its class, where the text itself does not tell it."""
+    told = not node.shown or node.shown.startswith(_short(node)) or node.type in ("list", "tuple")
+    return _text(node) if told else f"{_short(node)} {node.shown}"
+
+
+def _mark(content: object) -> str:
+    """A few digits that tell contents apart."""
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:8]

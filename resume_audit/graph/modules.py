@@ -33,14 +33,26 @@ def is_the_jobs(name: str, also: str = "") -> bool:
     return not (str(place).startswith((_HERE, *_STANDARD)) or _INSTALLED.intersection(place.parts))
 
 
-def used_globals(namespace: dict[str, Any], module: str) -> list[str]:
-    """Names of the module's data that any code in it mentions, in the order of the module."""
+def mentioned(namespace: dict[str, Any], module: str) -> frozenset[str]:
+    """The names that any code in a module mentions, as globals or as attributes of whatever."""
     names: set[str] = set()
     for value in list(namespace.values()):
         if issubclass(type(value), (types.FunctionType, type)) and value.__module__ == module:
             for code in _codes(value):
                 names.update(code.co_names)
+    return frozenset(names)
+
+
+def data_of(namespace: dict[str, Any], names: frozenset[str]) -> list[str]:
+    """Which of some names are a module's data, in the order of the module."""
     return [name for name, value in namespace.items() if name in names and is_data(name, value)]
+
+
+def modules_used(namespace: dict[str, Any], names: frozenset[str]) -> list[types.ModuleType]:
+    """The modules that a module holds, and those that its functions import for themselves."""
+    held = [value for value in namespace.values() if issubclass(type(value), types.ModuleType)]
+    imported = [sys.modules[name] for name in sorted(names) if name in sys.modules]
+    return list({id(module): module for module in [*held, *imported]}.values())
 
 
 def is_data(name: str, value: Any) -> bool:

@@ -54,7 +54,7 @@ class Node:
     digest of the way to it, which no other node shares. content: the canonical form of what it holds itself,
     apart from its parts. order: the order of its keys or elements. shown: one line. storage: number of the
     storage that a tensor lies in, and where in it. why: the reason for which it was not entered. holder: the
-    node and place where it was found first.
+    node and place where it was found first. names: the paths of attributes that a job has given a name of their own.
     """
 
     kind: str
@@ -68,6 +68,7 @@ class Node:
     why: str = ""
     holder: tuple[int, Label] | None = None
     place: bytes = b""
+    names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

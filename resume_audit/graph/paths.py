@@ -8,10 +8,23 @@ from typing import Any
 
 from resume_audit.graph.nodes import Label
 
-BARE = frozenset({"root", "setting", "cell", "global", "class", "self"})
+BARE = frozenset({"root", "namespace", "adapted", "setting", "cell", "global", "class", "self"})
 """Places whose content has a name of its own, wherever it is held."""
 
-TRANSPARENT = frozenset({"contents", "func", "wrapped", "iterable", "bit_generator"})
+TRANSPARENT = frozenset(
+    {
+        "contents",
+        "func",
+        "wrapped",
+        "iterable",
+        "bit_generator",
+        "current",
+        "memory",
+        "read_ahead",
+        "position",
+        "following",
+    }
+)
 """Places that a reader does not see."""
 
 
@@ -39,6 +52,8 @@ def _join(holder: str, label: Label, key_path: str | None) -> str:
         return f"{holder}[{shorten(repr(name), 40)}]"
     if label.kind in ("index", "element", "argument"):
         return f"{holder}[{name}]"
+    if label.kind == "listed":
+        return f"{holder}.{name[0]}[{name[1]}]"
     if label.kind == "member":
         return f"{holder}.{name[1]}"
     if label.kind == "stack":

@@ -14,10 +14,12 @@ import numpy as np
 import torch
 
 from resume_audit.graph import frames
+from resume_audit.graph.contents import storage_of
 from resume_audit.graph.leaves import leaf, type_name
-from resume_audit.graph.modules import is_data, is_the_jobs, used_globals
+from resume_audit.graph.modules import data_of, is_data, is_the_jobs, mentioned, modules_used
 from resume_audit.graph.nodes import Label, Leaf, Node, Part, Snapshot
-from resume_audit.graph.parts import CachedFunction, Opened, attributes, open_object
+from resume_audit.graph.opened import Opened, attributes
+from resume_audit.graph.parts import CachedFunction, open_object
 from resume_audit.graph.paths import join, snake
 from resume_audit.graph.settings import SETTINGS
 from resume_audit.graph.types import is_a
@@ -27,11 +29,10 @@ PROCESS_GENERATORS = ("rng[torch.default_generator]", "rng[numpy.random]", "rng[
 
 
 @dataclass
-class _Global:
-    """A global of a module as a holder: the same one, whichever function reaches it."""
+class Namespace:
+    """The globals of a module as a holder: the same one, whichever function reaches them."""
 
     namespace: dict[str, Any]
-    name: str
 
 
 class Walk:
@@ -45,11 +46,13 @@ class Walk:
         self.objects: list[Any] = []
         self.numbers: dict[int, int] = {}
         self.storages: dict[int, int] = {}
-        self.globals: dict[tuple[int, str], _Global] = {}
-        self.names: set[str] = set()
-        self.seen_modules: set[str] = set()
+        self.namespaces: dict[str, int] = {}
+        self.names: dict[int, dict[str, str]] = {}
+        self.mentions: set[str] = set()
+        self.parameter_lists: set[int] = set()
         self.package = ""
         self.waiting: deque[int] = deque()
+        self.lists: deque[int] = deque()
         self.later: deque[int] = deque()
         self.find_globals = True
         self.contents = contents
@@ -65,8 +68,18 @@ class Walk:
         """
         self.package = module
         roots: list[tuple[Label, Any]] = []
+        adapted: list[tuple[Label, Any]] = []
         for name, component in job.components.items():
-            roots += [(Label("root", name), item) for item in _behind(component)]
+            if type(component) is Attributes:
+                known = self.names.setdefault(id(component.target), {})
+                known.update({attribute: f"{name}.{attribute}" for attribute in component.names})
+                adapted.append((Label("adapted", name), component.target))
+            elif type(component) is Gradients:
+                adapted.append((Label("adapted", name), component.model))
+            elif type(component) is Generator:
+                roots.append((Label("root", name), component.generator))
+            elif type(component) is not Rng:
+                roots.append((Label("root", name), component))
         for name in ("step", "save", "load"):
             function = getattr(job, name)
             if function is not None:
@@ -75,8 +88,12 @@ class Walk:
         roots.append((Label("root", PROCESS_GENERATORS[1]), np.random.mtrand._rand))
         roots.append((Label("root", PROCESS_GENERATORS[2]), sys.modules["random"]._inst))
         roots += [(Label("setting", name), read()) for name, (read, _) in SETTINGS.items()]
+        roots += [(Label("root", name), hooks) for name, hooks in library_hooks().items()]
         roots += [(Label("root", path), generator) for path, generator in running]
         self._start(roots, module)
+        for label, target in adapted:  # last: what only adapts an object does not name the rest of it
+            self._hold(0, label, target)
+        self._open_all()
         return self
 
     def of_value(self, value: Any) -> Walk:
@@ -92,8 +109,11 @@ class Walk:
             self._hold(0, label, value)
         if module and self.find_globals:
             self._module(module)
-        while self.waiting or self.later:
-            self._open(self.waiting.popleft() if self.waiting else self.later.popleft())
+        self._open_all()
+
+    def _open_all(self) -> None:
+        while queue := self.waiting or self.lists or self.later:
+            self._open(queue.popleft())
 
     def _hold(self, holder: int, label: Label, value: Any) -> None:
         """Write down that `holder` holds `value` at `label`, and see to it that the value is opened."""
@@ -101,8 +121,12 @@ class Walk:
         if target is None:
             target = self._number(holder, label, value)
         self.nodes[holder].parts.append(Part(label, target))
-        if self.find_globals and type(value) is type and is_the_jobs(value.__module__, self.package):
+        if not self.find_globals:
+            return
+        if type(value) is type and is_the_jobs(value.__module__, self.package):
             self._class(value)
+        elif type(value) is types.ModuleType:
+            self._module(value.__name__, frozenset(self.mentions))
 
     def _number(self, holder: int, label: Label, value: Any) -> int:
         number = self.numbers.get(id(value))
@@ -111,6 +135,7 @@ class Walk:
             self.numbers[id(value)] = number
             path = self._path(holder, label, value)
             node = Node("", type_name(type(value)), path, holder=(holder, label), place=self._place(holder, label))
+            node.names = self.names.get(id(value), {})
             self.nodes.append(node)
             self.objects.append(value)
             self.waiting.append(number)
@@ -126,30 +151,32 @@ class Walk:
             if not is_the_jobs(type(value).__module__, self.package):
                 return f"{self.nodes[holder].path}.__self__"
             label = Label("self", snake(type(value).__name__))
-        key_path = self.nodes[label.node].path if label.node is not None else None
-        return join(self.nodes[holder].path, label, key_path)
-
-    def path_of(self, holder: int, label: Label) -> str:
+        if label.kind == "adapted":
+            return snake(type(value).__name__)
         return path_of(self.nodes, holder, label)
 
     def _open(self, number: int) -> None:
         value, node = self.objects[number], self.nodes[number]
-        if type(value) is _Global:
-            node.kind = "global"
-            self._hold(number, Label("contents"), value.namespace[value.name])
+        if type(value) is Namespace:
+            node.kind, node.shown = "namespace", "a module's globals"
             return
         if is_a(value, type):
             self._open_class(number, value)
             return
+        if id(value) in self.parameter_lists and self.waiting:
+            self.lists.append(number)  # its tensors may yet be met where they have a name of their own
+            return
+        if is_a(value, torch.optim.Optimizer):
+            self.parameter_lists |= _parameter_lists(value)
         opened = self._opened(value)
         addresses = {label.name for label, _ in opened.parts if _is_address(label)}
         strangers = {id(key) for key in opened.keys.values()} | addresses
-        if self.waiting and not strangers <= self.numbers.keys():
-            self.later.append(number)  # its keys may yet be met where they have a name of their own
+        if (self.waiting or self.lists) and not strangers <= self.numbers.keys():
+            self.later.append(number)  # its keys may yet be met likewise
             return
         node.kind, node.content, node.shown = opened.kind, opened.content, opened.shown
         node.why, node.order = opened.why, opened.order
-        if is_a(value, torch.Tensor):
+        if node.kind == "tensor":
             node.storage = self._storage(value)
         for position, (label, part) in enumerate(opened.parts):
             place = label
@@ -169,12 +196,11 @@ class Walk:
             return Opened("closed", why=f"opening it failed ({type(error).__name__})")
 
     def _storage(self, tensor: torch.Tensor) -> tuple[int, int, tuple[int, ...]] | None:
-        with torch._C.DisableTorchFunctionSubclass():
-            if tensor.layout is not torch.strided or tensor.is_meta or tensor.numel() == 0:
-                return None
-            address = tensor.untyped_storage()._cdata
-            number = self.storages.setdefault(address, len(self.storages))
-            return number, int(tensor.storage_offset()), tuple(tensor.stride())
+        found = storage_of(tensor)
+        if found is None:
+            return None
+        address, offset, stride = found
+        return self.storages.setdefault(address, len(self.storages)), offset, stride
 
     def _code_of(self, value: Any) -> None:
         """See to the globals of the module that a function or the class of an object comes from."""
@@ -203,26 +229,40 @@ class Walk:
             if is_data(name, value):
                 self._hold(number, Label("attr", name), value)
 
-    def _module(self, name: str) -> None:
-        """The globals of a module of the job's that its functions use."""
+    def _module(self, name: str, mentions: frozenset[str] = frozenset()) -> None:
+        """The globals of a module of the job's that its functions use, or that those of another use through it."""
         module = sys.modules.get(name)
-        if name in self.seen_modules or module is None or not is_the_jobs(name, self.package):
+        if module is None or not is_the_jobs(name, self.package):
             return
-        self.seen_modules.add(name)
         namespace = vars(module)
-        for global_name in used_globals(namespace, name):
-            holder = self.globals.setdefault((id(namespace), global_name), _Global(namespace, global_name))
-            label = Label("global", global_name)
-            self.nodes[0].parts.append(Part(label, self._number(0, label, holder)))
-        for value in list(namespace.values()):
-            if is_a(value, types.ModuleType) and is_the_jobs(value.__name__, self.package):
-                self._module(value.__name__)
-            elif is_a(value, type) and value.__module__ == name:
-                self._class(value)
-            elif is_a(value, types.FunctionType) and value.__module__ == name and _has_state(value):
-                self._hold(0, Label("global", value.__name__), value)
-            elif type(value) is CachedFunction:
-                self._hold(0, Label("global", attributes(value).get("__name__", "cache")), value)
+        number = self.namespaces.get(name)
+        if number is None:
+            own = mentioned(namespace, name)
+            self.mentions |= own
+            label = Label("namespace", name)
+            number = self.namespaces[name] = self._number(0, label, Namespace(namespace))
+            self.nodes[0].parts.append(Part(label, number))
+            self.nodes[number].names = dict(self.names.get(id(module), {}))
+            for global_name in data_of(namespace, own):
+                self._hold(number, Label("global", global_name), namespace[global_name])
+            for other in modules_used(namespace, own):
+                self._module(other.__name__, own)
+            for global_name, value in list(namespace.items()):
+                self._code(number, name, global_name, value)
+        held = {part.label.name for part in self.nodes[number].parts}
+        for global_name in data_of(namespace, mentions):
+            if global_name not in held:
+                self.nodes[number].names[global_name] = f"{name.rpartition('.')[2]}.{global_name}"
+                self._hold(number, Label("global", global_name), namespace[global_name])
+
+    def _code(self, number: int, module: str, name: str, value: Any) -> None:
+        """What the functions and classes of a module keep between calls."""
+        if is_a(value, type) and value.__module__ == module:
+            self._class(value)
+        elif type(value) is CachedFunction or (
+            is_a(value, types.FunctionType) and value.__module__ == module and _has_state(value)
+        ):
+            self._hold(number, Label("global", name), value)
 
 
 def _is_address(label: Label) -> bool:
@@ -236,25 +276,25 @@ def _has_state(function: types.FunctionType) -> bool:
     return bool(function.__dict__) or any(leaf(value) is None for value in values)
 
 
-def _behind(component: Any) -> list[Any]:
-    """What a component is to the walk: an adapter stands for what it adapts."""
-    if type(component) is Attributes:
-        return [component.target]
-    if type(component) is Generator:
-        return [component.generator]
-    if type(component) is Gradients:
-        return [component.model]
-    if type(component) is Rng:
-        return []
-    return [component]
+def _parameter_lists(optimizer: torch.optim.Optimizer) -> set[int]:
+    """The lists in which an optimizer keeps its parameters, by identity."""
+    groups = attributes(optimizer).get("param_groups")
+    return {id(group.get("params")) for group in groups if type(group) is dict} if type(groups) is list else set()
+
+
+def library_hooks() -> dict[str, Any]:
+    """Where torch keeps the hooks that are registered for all modules and all optimizers."""
+    return {
+        f"{place}.{name}": value
+        for place in (torch.nn.Module.__module__, torch.optim.Optimizer.__module__)
+        for name, value in vars(sys.modules[place]).items()
+        if name.startswith("_global_") and name.endswith("hooks") and is_a(value, dict)
+    }
 
 
 def path_of(nodes: list[Node], holder: int, label: Label) -> str:
     """The path of what lies at `label` in node `holder`."""
     key_path = nodes[label.node].path if label.node is not None else None
-    if label.kind == "root":
-        return str(label.name)
+    if label.kind in ("attr", "slot", "global") and label.name in nodes[holder].names:
+        return nodes[holder].names[label.name]
     return join(nodes[holder].path, label, key_path)
-
-
-__all__ = ["Walk", "attributes", "path_of"]
