@@ -216,6 +216,6 @@ def kind_of(suspect: Suspect) -> str:
         return "aliasing"
     if suspect.sort == "rng":
         return "generator"
-    held = suspect.label is not None and suspect.label.kind in ("local", "contents")
+    held = suspect.label is not None and suspect.label.kind in ("local", "contents", "global")
     whole = "counter" if suspect.sort == "int" else "other"
-    return classify(suspect.path, holder=getattr(suspect, "holder", ()), default="variable" if held else whole)
+    return classify(suspect.path, holder=suspect.holder, default="variable" if held else whole)

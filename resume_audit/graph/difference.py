@@ -10,6 +10,8 @@ from resume_audit.graph.nodes import Label, Leaf, Node, Part, Snapshot
 from resume_audit.graph.walk import path_of
 
 ABSENT = "absent"
+OBJECTS = frozenset({"object", "module", "iterator"})
+"""Kinds of nodes whose class says what they are for, as that of a list or of a cell does not."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,8 @@ class Suspect:
     one side or of another kind), `alias` (two places hold one object on one side only), `storage` (two
     tensors lie in one storage on one side only), `order` (of keys or elements), `closed` (cannot be set).
     ours, theirs: numbers of the nodes concerned, on the first and on the second side. path, first, second:
-    what a reader sees. with_: the other places of an aliasing.
+    what a reader sees. with_: the other places of an aliasing. holder: the class of the nearest object around it that
+    is no container of Python's own, and its bases.
     """
 
     kind: str
@@ -33,6 +36,7 @@ class Suspect:
     sort: str = ""
     with_: tuple[str, ...] = ()
     shared: str = ""
+    holder: tuple[str, ...] = ()
 
 
 @dataclass
@@ -74,7 +78,16 @@ class _Comparison:
                 f"{text} (digest {_mark(node.content)})"
                 for text, node in ((first, self.ours[one]), (second, self.theirs[two]))
             )
-        self.found.suspects.append(Suspect(kind, path, one, two, first, second, **more))  # type: ignore[arg-type]
+        holder = self.holder(self.ours[one], itself=kind == "part")
+        self.found.suspects.append(Suspect(kind, path, one, two, first, second, holder=holder, **more))  # type: ignore[arg-type]
+
+    def holder(self, node: Node, *, itself: bool) -> tuple[str, ...]:
+        """The classes of the object that a node belongs to: of the node itself, or of what holds it."""
+        while node.holder is not None:
+            if itself and node.kind in OBJECTS:
+                return (node.type, *node.bases)
+            node, itself = self.ours[node.holder[0]], True
+        return ()
 
     def compare(self, one: int, two: int) -> None:
         ours, theirs = self.ours[one], self.theirs[two]

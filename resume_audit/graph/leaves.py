@@ -47,6 +47,11 @@ def type_name(kind: type) -> str:
     return name if module == "builtins" else f"{module}.{name}"
 
 
+def base_names(kind: type) -> tuple[str, ...]:
+    """The classes that a class is derived from, nearest first, without `object`."""
+    return tuple(map(type_name, type.__getattribute__(kind, "__mro__")[1:-1]))
+
+
 def is_plain(value: Any, depth: int = 4) -> bool:
     """Whether a value is a scalar or a tuple of such: it is equal to whatever has its encoding, and has no state."""
     kind = type(value)

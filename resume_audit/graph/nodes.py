@@ -50,11 +50,12 @@ class Part:
 class Node:
     """An object with an identity.
 
-    kind: how it is opened and set. type: its class, qualified. path: as a programmer would write it. place: a
-    digest of the way to it, which no other node shares. content: the canonical form of what it holds itself,
-    apart from its parts. order: the order of its keys or elements. shown: one line. storage: number of the
-    storage that a tensor lies in, and where in it. why: the reason for which it was not entered. holder: the
-    node and place where it was found first. names: the paths of attributes that a job has given a name of their own.
+    kind: how it is opened and set. type: its class, qualified. bases: the classes that one is derived from. path: as a
+    programmer would write it. place: a digest of the way to it, which no other node shares. content: the canonical
+    form of what it holds itself, apart from its parts. order: the order of its keys or elements. shown: one line.
+    storage: number of the storage that a tensor lies in, and where in it. why: the reason for which it was not
+    entered. holder: the node and place where it was found first. names: the paths of attributes that a job has given
+    a name of their own.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Node:
     holder: tuple[int, Label] | None = None
     place: bytes = b""
     names: dict[str, str] = field(default_factory=dict)
+    bases: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ import torch
 
 from resume_audit.graph import frames
 from resume_audit.graph.contents import storage_of
-from resume_audit.graph.leaves import leaf, type_name
+from resume_audit.graph.leaves import base_names, leaf, type_name
 from resume_audit.graph.modules import data_of, is_data, is_the_jobs, mentioned, modules_used
 from resume_audit.graph.nodes import Label, Leaf, Node, Part, Snapshot
 from resume_audit.graph.opened import Opened, attributes
@@ -135,7 +135,7 @@ class Walk:
             self.numbers[id(value)] = number
             path = self._path(holder, label, value)
             node = Node("", type_name(type(value)), path, holder=(holder, label), place=self._place(holder, label))
-            node.names = self.names.get(id(value), {})
+            node.names, node.bases = self.names.get(id(value), {}), base_names(type(value))
             self.nodes.append(node)
             self.objects.append(value)
             self.waiting.append(number)

@@ -656,3 +656,27 @@ class TestTold:
             "value.a": ("deque([1], maxlen=4)", "[1]"),
             "value.b": ("OrderedDict {'x'}", "defaultdict {'x'}"),
         }
+
+
+class Decaying:
+    """A schedule by its class, whatever it is called."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.inner = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+        self.notes = {"seen": 0}
+
+
+def test_a_suspect_knows_the_class_of_what_holds_it() -> None:
+    """The nearest object that is no container of Python's own is told, with the classes that it is derived from."""
+    one, two = (Decaying(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)) for _ in range(2))
+    two.inner.last_epoch, two.notes["seen"] = 5, 5
+    one.inner.base_lrs, two.inner.base_lrs = [0.1], [0.2]
+
+    found = difference(Walk().of_value(one).snapshot, Walk().of_value(two).snapshot).suspects
+
+    holders = {suspect.path: suspect.holder for suspect in found}
+    assert holders["value.inner.last_epoch"][0] == holders["value.inner.base_lrs"][0]
+    assert holders["value.inner.last_epoch"][:2] == (
+        "torch.optim.lr_scheduler.StepLR", "torch.optim.lr_scheduler.LRScheduler",
+    )  # fmt: skip
+    assert holders["value.notes.seen"][0].endswith("Decaying")
