@@ -34,7 +34,7 @@ from resume_audit.process.launcher import (
 )
 from resume_audit.process.source import Factory, Source
 from resume_audit.report import Report, number
-from resume_audit.run import METRICS, Run, Trace, differing, only_components
+from resume_audit.run import METRICS, Run, Task, Trace, differing, only_components
 from resume_audit.saving import what_saving_changes
 
 Item = TypeVar("Item")
@@ -153,6 +153,7 @@ class _Audit:
             "error": None,
         }  # fmt: skip
         self.pool = ThreadPoolExecutor(options.jobs)
+        self.threads = max(1, _processors() // options.jobs)  # torch's, in each run: those side by side share them
 
     def make(self) -> Report:
         try:
@@ -171,8 +172,10 @@ class _Audit:
         if self.data["error"] is None:
             self.data["error"] = failure.to_dict()
 
-    def start(self, task: Any, **where: Any) -> Any:
-        return run(self.launcher, task, self.options.timeout, **where)
+    def start(self, task: Task, **where: Any) -> Any:
+        """The result of a task in a process of its own; `timeout` where it is not the usual one."""
+        task.threads = self.threads
+        return run(self.launcher, task, **{"timeout": self.options.timeout, **where})
 
     def each(self, what: str, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Do some work for each item, as many side by side as were asked for; the results in the order of the items."""
@@ -307,7 +310,7 @@ class _Audit:
             empty.mkdir() if leg.checkpoint.is_dir() else empty.touch()
             task = Run(self.options.seed, after, phase="load", start=after, load=empty, observe=False)
             try:
-                restored = run(self.launcher, task, min(self.options.timeout or EMPTY_LOAD, EMPTY_LOAD)).loaded
+                restored = self.start(task, timeout=min(self.options.timeout or EMPTY_LOAD, EMPTY_LOAD)).loaded
             except RunFailed:  # as it should be
                 return
             if restored == leg.resumed.loaded:
@@ -414,6 +417,11 @@ class _Audit:
             "parameters": number(measured.drift.get(self.steps)),
             "metrics": _metric_differences(self.reference.metrics, measured.metrics, after),
         }
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _told(leg: Leg) -> dict[str, Any]:

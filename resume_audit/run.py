@@ -81,15 +81,20 @@ class Tell:
 
 
 class Task:
-    """A task for a process of its own: `work` gives the result, an exception of the job's is told as a failure."""
+    """A task for a process of its own: `work` gives the result, an exception of the job's is told as a failure.
+
+    threads: how many torch may use, the same in every run of an audit.
+    """
 
     phase = "baseline"
+    threads = 1
 
     def __call__(self, channel: Channel, factory: Factory) -> None:
         tell = Tell(channel, self.phase)
         with quiet():
             try:
                 seed_process()
+                torch.set_num_threads(self.threads)
                 result = self.work(factory, tell)
             except BaseException as error:  # noqa: BLE001 -- whatever the job raises, SystemExit included
                 channel.send(("failed", Failure.of(error, tell.phase, tell.step)))

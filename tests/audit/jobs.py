@@ -369,6 +369,10 @@ def nothing_to_compare(seed: int) -> Job:
     return Job({}, lambda: None)
 
 
+def tells_threads(seed: int) -> Job:
+    raise RuntimeError(f"{torch.get_num_threads()} threads")
+
+
 def prints(seed: int) -> Job:
     print("a line that is no part of the report")
     return exact(seed)

@@ -167,6 +167,18 @@ class TestAbstain:
         assert path in found["state"]
 
 
+@pytest.mark.parametrize(("side_by_side", "threads"), [(1, 6), (2, 3), (4, 1), (12, 1)])
+def test_runs_side_by_side_share_the_processors(
+    side_by_side: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run lets torch use the processors divided by the number of runs, and at least one."""
+    monkeypatch.setattr("resume_audit.auditor._processors", lambda: 6)
+
+    error = audit("tells_threads", jobs=side_by_side).data["error"]
+
+    assert error["message"] == f"{threads} threads"
+
+
 class TestError:
     """What cannot be audited."""
 
