@@ -20,6 +20,9 @@ from resume_audit.run import Outcome
 BUDGET = 160
 """Proofs tried at most for one resume."""
 
+UNDONE = 6
+"""Pieces of state told at most that the first step after the load has undone."""
+
 FUNCTIONS = 4
 """Suspended functions tried at most, outermost first."""
 
@@ -93,6 +96,27 @@ class Diagnosis:
         if proven is None and self.case.from_step > self.case.after:
             proven = self.proof_inside(after_load)
         return self.tell(proven)
+
+    def undone(self, proven: list[Choice]) -> list[dict[str, str]]:
+        """What the first step after the load has undone, where all that is proven are switches.
+
+        A switch says whether something is yet to be done, such as starting a count: it is restored with the switch,
+        but what a reader misses is the count. What the loss of other state entails would be told here as well, and
+        is of no interest; weights, moments and gradients, which all entail, are left out even so.
+        """
+        case = self.case
+        if case.after >= case.stop or not all(_is_switch(self.suspect(choice)) for choice in proven):
+            return []
+        picture = case.folder / "undone.picture"
+        try:
+            self.start(Photograph(case.seed, case.after, case.load, further=1, write=picture))
+            found: Found | None = self.start(Compare(case.seed, case.after + 1, read=picture))
+        except RunFailed:
+            return []
+        known = {suspect.path for suspect in self.stands[0].found.difference.suspects}
+        new = [s for s in (found.difference.suspects if found else ()) if s.kind in ("part", "content")]
+        told = sorted((s for s in new if s.path not in known and kind_of(s) not in ENTAILED), key=_rank)
+        return [_entry(suspect) | {"where": f"step {case.after + 1}"} for suspect in told[:UNDONE]]
 
     def proof_inside(self, after_load: Stand) -> list[Choice] | None:
         """The proof where state is lost while a suspended function is started anew, outermost first."""
@@ -248,7 +272,7 @@ class Diagnosis:
             return {
                 "proven": _once(told),
                 "minimal": not self.cut_short,
-                "suspects": [],
+                "suspects": self.undone(proven),
                 "without_effect": list(dict.fromkeys(path for path in rest if path not in paths)),
                 "out_of_reach": [],
                 "aliasing": _aliasing(map(self.suspect, proven)),
@@ -342,6 +366,14 @@ def _family(suspect: Suspect) -> str:
         head, _, tail = path.partition(".")
         return f"{suspect.kind} {head}.*{'.' + tail.rpartition('.')[2] if '[]' in path else ''}"
     return f"{suspect.kind} {path}" if "[]" in path else f"{suspect.kind} {suspect.path}"
+
+
+ENTAILED = ("model", "optimizer", "gradients", "generator")
+"""Kinds of state that differ after a wrong step, whatever made it wrong."""
+
+
+def _is_switch(suspect: Suspect) -> bool:
+    return {suspect.first, suspect.second} <= {"True", "False", "None"}
 
 
 def _rank(suspect: Suspect) -> tuple[int, int, str]:

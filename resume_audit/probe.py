@@ -44,7 +44,8 @@ class Cure:
 class Standing(Task):
     """A run brought to where it is to be looked at: resumed and cured, or uninterrupted to the same step.
 
-    refused: what could not be set, by the patch and the number of the suspect, and why.
+    further: steps that a resumed run takes after the load. refused: what could not be set, by the patch and the number
+    of the suspect, and why.
     """
 
     seed: int
@@ -53,6 +54,7 @@ class Standing(Task):
     meeting: Meeting | None = None
     cures: tuple[Cure, ...] = ()
     phase: str = "diagnosis"
+    further: int = 0
     refused: dict[tuple[Path, int], str] = field(default_factory=dict)
 
     def stand(self, factory: Factory, tell: Tell) -> Job:
@@ -62,10 +64,10 @@ class Standing(Task):
             for cure in self.cures:
                 if cure.meeting is None:
                     self.apply(factory, job, cure)
-        else:
-            for number in range(1, self.step + 1):
-                tell.at("diagnosis", number)
-                take_step(job)
+        begun = 0 if self.load is None else self.step
+        for number in range(begun + 1, self.step + self.further + 1):
+            tell.at("diagnosis", number)
+            take_step(job)
         tell.at("diagnosis", self.step)
         return job
 

@@ -323,7 +323,9 @@ def course(resume: dict[str, Any]) -> list[Sentence]:
         gaps: list[Sentence] = []
         if drift["parameters"]:
             gaps.append(("the parameters differ by up to ", number(drift["parameters"])))
-        gaps += [(Code(name), " by ", number(value)) for name, value in drift["metrics"].items() if value]
+        for name, value in drift["metrics"].items():
+            if value:
+                gaps.append((Code(name), " by " if gaps else " differs by ", number(value)))
         if gaps:
             lines.append(("At the end ", *listed(gaps), "."))
         else:
@@ -347,7 +349,7 @@ def apart(diagnosis: dict[str, Any]) -> list[Sentence]:
     """Return what is told apart: suspects beside a proof, what has no effect, what is out of reach."""
     lines: list[Sentence] = []
     if diagnosis["suspects"] and diagnosis["proven"]:
-        lines.append(("Other suspects: ", *listed(with_values(diagnosis["suspects"])), "."))
+        lines.append(("Undone in consequence: ", *listed(with_values(diagnosis["suspects"])), "."))
     if diagnosis["without_effect"]:
         lines.append(("Differs too, without effect: ", *names(patterns(diagnosis["without_effect"])), "."))
     lines += [

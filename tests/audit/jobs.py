@@ -93,6 +93,19 @@ def loses_counts(seed: int) -> Job:
     return Job({}, step)
 
 
+def begins_again(seed: int) -> Job:
+    """A count that is saved, and begun again by the first step of whoever does not know that it has begun."""
+    _, tally, components, step = training(seed)
+    tally.begun = False  # type: ignore[attr-defined]
+
+    def beginning() -> dict[str, float]:
+        if not tally.begun:  # type: ignore[attr-defined]
+            tally.begun, tally.count = True, 0  # type: ignore[attr-defined]
+        return step()
+
+    return Job(components | {"tally": Attributes(tally, "count")}, beginning)
+
+
 def reads_on(seed: int) -> Job:
     """The next number of an open file, at whose place nobody looks."""
     model, tally, components, step = training(seed)

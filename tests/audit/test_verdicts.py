@@ -91,6 +91,22 @@ class TestDiverges:
         assert "cut short" in report.to_markdown()
         assert "No proper part" not in report.to_markdown()
 
+    def test_what_a_lost_switch_undoes_is_told_beside_it(self) -> None:
+        """A flag that was lost is proven; the saved count that the next step begins again for it is named too."""
+        report = audit("begins_again")
+
+        (resume,) = report.data["resumes"]
+        assert [entry["path"] for entry in resume["diagnosis"]["proven"]] == ["tally.begun"]
+        (undone,) = [entry for entry in resume["diagnosis"]["suspects"] if entry["path"] == "tally.count"]
+        assert (undone["uninterrupted"], undone["resumed"], undone["where"]) == ("3", "1", "step 3")
+        assert "Undone in consequence" in report.to_markdown()
+
+    def test_what_a_lost_count_entails_is_not_told(self) -> None:
+        """Where no switch was lost nothing is said of the steps after it: all that is wrong there follows."""
+        (resume,) = audit("loses_count").data["resumes"]
+
+        assert resume["diagnosis"]["suspects"] == []
+
     def test_gradients_that_are_thrown_away_are_not_suspected(self) -> None:
         """Where the lost thing is out of reach, gradients that the next update drops do not stand in for it."""
         (resume,) = audit("reads_on").data["resumes"]
