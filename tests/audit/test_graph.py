@@ -310,6 +310,23 @@ class TestPaths:
         assert {"job_settings.COUNT", "job_late.TOTAL"} <= found
         assert not [path for path in found if "UNUSED" in path]
 
+    def test_data_behind_an_object_of_another_module_is_found(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An object's class and the globals that its methods use are found where the job's module names neither."""
+        (tmp_path / "job_parts.py").write_text(
+            "SEEN = [[], 1]\nclass Loader:\n    shared = [[], 2]\n    def take(self):\n        return SEEN\n",
+            encoding="utf-8",
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        parts = importlib.import_module("job_parts")
+
+        found = {node.path for node in Walk().of_job(Job({}, functools.partial(print, parts.Loader())), "").nodes}
+        monkeypatch.delitem(sys.modules, "job_parts")
+
+        assert {"job_parts.SEEN", "SEEN"} & found
+        assert [path for path in found if path.endswith("Loader.shared")]
+
 
 class Record(ctypes.Structure):
     """A structure of C."""
