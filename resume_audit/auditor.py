@@ -17,7 +17,7 @@ import torch
 
 from resume_audit import plan
 from resume_audit.baseline import first_difference, locate
-from resume_audit.diagnosis import Case, Diagnosis
+from resume_audit.diagnosis import Case, Diagnosis, nothing_proven
 from resume_audit.matrix import Matrix
 from resume_audit.options import Options, UsageError, points, whole
 from resume_audit.process import source as sources
@@ -48,10 +48,11 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class Leg:
-    """One interrupted run: after which steps, its last checkpoint, and what came of it."""
+    """One interrupted run: after which steps, its last checkpoint, in a chain the run before, and what came of it."""
 
     after: tuple[int, ...]
     checkpoint: Path
+    before: Leg | None = None
     saved: Trace | None = None
     resumed: Trace | None = None
     failure: Failure | None = None
@@ -271,7 +272,7 @@ class _Audit:
         chained: list[Leg] = []
         for leg in single[1:]:
             before = chained[-1] if chained else single[0]
-            chained.append(Leg((*before.after, leg.after[0]), self.folder / f"chain-{leg.after[0]}"))
+            chained.append(Leg((*before.after, leg.after[0]), self.folder / f"chain-{leg.after[0]}", before))
             self.run_chained(chained[-1], before)
         return single + chained
 
@@ -383,6 +384,9 @@ class _Audit:
         """Find out what a leg has lost, and how far it is off in the end."""
         told, after = leg.told, leg.after[-1]
         try:
+            if leg.before is not None and leg.before.told["verdict"] != "EXACT":
+                told["diagnosis"] = nothing_proven("what was interrupted again was no longer the uninterrupted run")
+                return
             if told["moments"] is None:
                 told["diagnosis"] = what_saving_changes(self.start, self.options.seed, after, self.folder)
                 return

@@ -90,7 +90,7 @@ class Diagnosis:
         """The diagnosis as the report's schema describes it."""
         after_load = self.compare(None)
         if after_load is None:
-            return _nothing(self.problem or "the run right after loading could not be looked into")
+            return nothing_proven(self.problem or "the run right after loading could not be looked into")
         self.stands.append(after_load)
         proven = self.proof()
         if proven is None and self.case.from_step > self.case.after:
@@ -282,10 +282,14 @@ class Diagnosis:
         idle = [index for _, index in self.idle_gradients()]
         named = [s for i, s in enumerate(found.difference.suspects) if i not in idle]
         ranked = sorted((s for s in named if s.kind not in ("order", "position")), key=_rank)
+        if not ranked:  # the order of a set, which is nobody's first thought
+            ranked = [
+                s for i, s in enumerate(found.difference.suspects) if s.kind == "order" and i in found.out_of_reach
+            ]
         unreachable = [
             {"path": suspect.path or "?", "why": f"{found.out_of_reach[i]}."}
             for i, suspect in enumerate(found.difference.suspects)
-            if i in found.out_of_reach and suspect.kind != "order"
+            if i in found.out_of_reach and (suspect.kind != "order" or suspect in ranked)
         ]
         unreachable += [{"path": path or "?", "why": f"{why}, which a walk cannot enter."} for path, why in
                         found.difference.closed.items()]  # fmt: skip
@@ -322,7 +326,8 @@ class Diagnosis:
         return f"restoring all reachable state that differs does not make the resumed run exact{beyond}."
 
 
-def _nothing(why: str) -> dict[str, Any]:
+def nothing_proven(why: str) -> dict[str, Any]:
+    """A diagnosis without a finding, and why there is none."""
     return {
         "proven": [],
         "minimal": False,

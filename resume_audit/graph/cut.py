@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from resume_audit.graph.iterators import rest_of
 from resume_audit.graph.nodes import Label, Leaf, Node, Part
 from resume_audit.graph.opened import attributes
 from resume_audit.graph.patch import Change, Known, Named, New, OutOfReachError, Patch, Plain, Recipe, Value
+from resume_audit.graph.types import is_a
 from resume_audit.graph.walk import Walk
 
 SEQUENCES = frozenset({"list", "deque", "tuple", "queue"})
@@ -69,7 +71,8 @@ class Cutter:
                 order = {name: list(own.get(name) or ()) for name in ("_parameters", "_buffers", "_modules")}
                 return Change(index, "order", number, place, value=order)
             if node.kind == "dict" and all(part.label.node is None for part in node.parts):
-                return Change(index, "order", number, place, value=list(dict.keys(live)))
+                keys = OrderedDict.keys if is_a(live, OrderedDict) else dict.keys  # the latter: as they were inserted
+                return Change(index, "order", number, place, value=list(keys(live)))
             raise OutOfReachError("the order of a set cannot be set")
         raise OutOfReachError(f"in the uninterrupted run {suspect.first}, in the resumed one {suspect.second}")
 

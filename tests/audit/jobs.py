@@ -5,6 +5,7 @@ import random
 import signal
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,46 @@ def begins_again(seed: int) -> Job:
         return step()
 
     return Job(components | {"tally": Attributes(tally, "count")}, beginning)
+
+
+def moved_to_end(seed: int) -> Job:
+    """What was used last stands last in a cache, and its state forgets that."""
+    tally = Tally(cache=OrderedDict.fromkeys("abc", 1.0))
+    tally.cache.move_to_end("a")  # type: ignore[attr-defined]
+
+    def step() -> dict[str, float]:
+        name, tally.count = next(iter(tally.cache)), tally.count + 1  # type: ignore[attr-defined]
+        tally.cache.move_to_end(name)  # type: ignore[attr-defined]
+        return {"first": float(ord(name))}
+
+    return Job({"tally": Attributes(tally, "count")}, step)
+
+
+def set_made_anew(seed: int) -> Job:
+    """A set whose order comes from what it once held, and which is saved sorted."""
+    tally = Tally(held=set(range(1, 18, 8)))
+
+    def step() -> dict[str, float]:
+        tally.count += 1
+        if tally.count == 1:
+            tally.held = set()  # type: ignore[attr-defined]
+            for number in (17, 9, 1):  # they collide: the first to come stands first
+                tally.held.add(number)  # type: ignore[attr-defined]
+        return {"first": float(next(iter(tally.held)))}  # type: ignore[attr-defined]
+
+    return Job({"tally": Attributes(tally, "count")}, step)
+
+
+def loses_in_a_chain(seed: int) -> Job:
+    """Of two things one is saved: the second resume in a row starts from a run that is wrong already."""
+    tally = Tally(other=0)
+
+    def step() -> dict[str, float]:
+        tally.other += 1  # type: ignore[attr-defined]
+        tally.count += tally.other  # type: ignore[attr-defined]
+        return {"count": float(tally.count)}
+
+    return Job({"tally": Attributes(tally, "count")}, step)
 
 
 def reads_on(seed: int) -> Job:

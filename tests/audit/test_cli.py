@@ -177,9 +177,9 @@ class TestProgram:
         assert [e["path"] for e in broken.data["resumes"][0]["diagnosis"]["proven"]] == ["average.updates"]
         assert resume_audit.audit(job, factory="make_fixed", interrupt=[5]).verdict == "EXACT"
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_an_interrupt_leaves_nothing_behind(self, number: int, tmp_path: Path) -> None:
-        """After Ctrl-C or a request to end: status 130, no temporary file, no process."""
+        """After Ctrl-C, a request to end or the end of the terminal: status 130, no temporary file, no process."""
         marks = tmp_path / "marks"
         marks.mkdir()
         job = tmp_path / "slow_job.py"

@@ -91,6 +91,28 @@ class TestDiverges:
         assert "cut short" in report.to_markdown()
         assert "No proper part" not in report.to_markdown()
 
+    def test_the_order_that_an_ordered_dict_was_given_is_proven(self) -> None:
+        """Where entries were moved, the order in which they stand is restored, not that in which they came."""
+        (resume,) = audit("moved_to_end").data["resumes"]
+
+        assert [entry["path"] for entry in resume["diagnosis"]["proven"]] == ["tally.cache"]
+
+    def test_the_order_of_a_set_is_told_though_it_cannot_be_set(self) -> None:
+        """A set that iterates in another order is a suspect, and out of reach, where nothing else differs."""
+        (resume,) = audit("set_made_anew").data["resumes"]
+
+        diagnosis = resume["diagnosis"]
+        assert [entry["path"] for entry in diagnosis["suspects"]] == ["tally.held"]
+        assert diagnosis["out_of_reach"] == [{"path": "tally.held", "why": "the order of a set cannot be set."}]
+
+    def test_a_resume_of_a_wrong_run_is_not_blamed_on_its_load(self) -> None:
+        """In a chain the first loss is diagnosed; what differs from then on was not lost by the second load."""
+        first, _, both = audit("loses_in_a_chain", interrupt=[2, 4], chain=True).data["resumes"]
+
+        assert [entry["path"] for entry in first["diagnosis"]["proven"]] == ["tally.other"]
+        assert both["diagnosis"]["proven"] == []
+        assert "no longer the uninterrupted run" in both["diagnosis"]["unproven"]
+
     def test_what_a_lost_switch_undoes_is_told_beside_it(self) -> None:
         """A flag that was lost is proven; the saved count that the next step begins again for it is named too."""
         report = audit("begins_again")
