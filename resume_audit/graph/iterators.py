@@ -66,7 +66,8 @@ def open_iterator(obj: Any) -> Opened:
         rest = list(itertools.islice(arguments[0], state if is_a(state, int) else 0, None))
         if all_plain(iter(rest)):
             return Opened("iterator", [], ("rest", encoding.digest(rest)), shorten(f"{len(rest)} left: {rest[:12]!r}"))
-    held = [(Label("iterable", i), item) for i, item in enumerate(arguments)]
+    place = "abreast" if kind in (zip, itertools.zip_longest) else "iterable"  # of several, each has a path of its own
+    held = [(Label(place, i), item) for i, item in enumerate(arguments)]
     if state is not None:
         held.append((Label("iterable", "state"), state))
     started = None if state is None else len(state) if type(state) is tuple else 1

@@ -50,7 +50,7 @@ def _join(holder: str, label: Label, key_path: str | None) -> str:
         if type(name) is str and name.isidentifier() and not keyword.iskeyword(name):
             return f"{holder}.{name}"
         return f"{holder}[{shorten(repr(name), 40)}]"
-    if label.kind in ("index", "element", "argument"):
+    if label.kind in ("index", "element", "argument", "abreast"):
         return f"{holder}[{name}]"
     if label.kind == "listed":
         return f"{holder}.{name[0]}[{name[1]}]"

@@ -145,7 +145,7 @@ class Setter:
             frames.set_variable(live, name, value)
         elif kind == "setting":
             SETTINGS[name][1](value)
-        elif kind == "iterable" and node.kind == "iterator":
+        elif kind in ("iterable", "abreast") and node.kind == "iterator":
             moved = with_argument(live, name, value)
             if moved is not live:
                 self.replace(number, moved)

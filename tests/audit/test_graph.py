@@ -310,6 +310,18 @@ class TestPaths:
         assert {"job_settings.COUNT", "job_late.TOTAL"} <= found
         assert not [path for path in found if "UNUSED" in path]
 
+    def test_iterators_side_by_side_have_paths_of_their_own(self) -> None:
+        """What `zip` takes from is told apart by its number, and each can be moved by itself."""
+        one, two = (zip(itertools.cycle("ab"), itertools.count(1), strict=False) for _ in range(2))
+        next(one)
+        next(one)
+
+        found = transplant(held := [one], other := [two])
+
+        assert any(path.startswith("value[0][0]") for path in found)
+        assert any(path.startswith("value[0][1]") for path in found)
+        assert next(held[0]) == next(other[0]) == ("a", 3)
+
     def test_data_behind_an_object_of_another_module_is_found(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
