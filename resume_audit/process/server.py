@@ -120,6 +120,7 @@ class Server:
         pid = os.fork()
         if pid == 0:
             self.become(channel, task)
+        lead_group(pid)  # the child does so too: whoever comes first, it leads one before it can be wanted no more
         self.children[pid] = channel
         self.selector.register(channel, selectors.EVENT_READ, pid)
 
@@ -127,7 +128,7 @@ class Server:
         """What the child does: it lets go of all that is the server's and follows the request."""
         status = 70
         try:
-            os.setpgid(0, 0)
+            lead_group(0)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self.selector.close()
@@ -225,6 +226,12 @@ def quiet() -> Any:
     os.dup2(nowhere, 2)
     os.close(nowhere)
     yield
+
+
+def lead_group(pid: int) -> None:
+    """Let a process, 0 for this one, lead a process group of its own."""
+    with contextlib.suppress(OSError):  # it has ended already
+        os.setpgid(pid, pid)
 
 
 def kill_group(pid: int) -> None:
