@@ -5,6 +5,7 @@ import collections
 import contextvars
 import copy
 import ctypes
+import enum
 import functools
 import importlib
 import itertools
@@ -36,6 +37,13 @@ from resume_audit.graph.nodes import Snapshot
 from resume_audit.graph.patch import Patch
 from resume_audit.graph.setter import Setter
 from resume_audit.graph.walk import Walk
+
+
+class Stage(enum.Enum):
+    """A phase of a training."""
+
+    EARLY = 1
+    LATE = 2
 
 
 class Holder:
@@ -516,6 +524,15 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 class TestTransplant:
     """What differs is found, and set to the other run's value."""
+
+    def test_a_member_of_an_enumeration_is_set_as_itself(self) -> None:
+        """What is compared by identity in the other run too is that run's own member, not a copy."""
+        one, two = Holder(stage=Stage.LATE, later=[Stage.LATE]), Holder(stage=Stage.EARLY, later=[Stage.EARLY])
+
+        transplant(one, two)
+
+        assert two.__dict__["stage"] is Stage.LATE
+        assert two.__dict__["later"][0] is Stage.LATE
 
     @pytest.mark.filterwarnings("ignore:TypedStorage")  # torch's own way to carry quantized tensors
     @pytest.mark.parametrize("name", CASES)
