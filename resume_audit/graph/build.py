@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from resume_audit.graph.containers import refill
+from resume_audit.graph.containers import dict_of, refill
 from resume_audit.graph.contents import as_array_of, memory_of, set_generator_state
 from resume_audit.graph.iterators import READ_AHEAD, maker, move
 from resume_audit.graph.opened import attributes
@@ -92,6 +92,7 @@ class Builder:
             if isinstance(part, New) and part.number not in self.built:
                 self.finish(part.number)
         made = {label.sign: self.ready(part) for label, _, part in recipe.parts}
+        by_kind = {sign[0]: item for sign, item in made.items()}
         only = next(iter(made.values()), None)
         if recipe.kind == "tuple":
             items = (
@@ -103,21 +104,17 @@ class Builder:
         elif recipe.kind == "frozenset":
             self.built[number] = frozenset(recipe.payload if recipe.payload is not None else made.values())
         elif recipe.kind == "method":
-            by_kind = {sign[0]: item for sign, item in made.items()}
             if "func" not in by_kind:
                 raise OutOfReachError("a bound method of a builtin object")
             self.built[number] = types.MethodType(by_kind["func"], by_kind["self"])
         elif recipe.kind == "partial":
             positional = [item for sign, item in made.items() if sign[0] == "argument"]
             named = {sign[2]: item for sign, item in made.items() if sign[0] == "keyword"}
-            function = next(item for sign, item in made.items() if sign[0] == "func")
-            self.built[number] = functools.partial(function, *positional, **named)
+            self.built[number] = functools.partial(by_kind["func"], *positional, **named)
         elif recipe.kind == "read_ahead":
-            by_kind = {sign[0]: item for sign, item in made.items()}
             values = [item for sign, item in made.items() if sign[0] == "index"]
             self.built[number] = READ_AHEAD(by_kind["iterable"], values, by_kind.get("following"))
         elif recipe.kind == "tee":
-            by_kind = {sign[0]: item for sign, item in made.items()}
             self.built[number] = itertools.tee(())[0]
             move(self.built[number], (by_kind["read_ahead"], by_kind["position"]))
         elif recipe.kind == "proxy":
@@ -181,7 +178,7 @@ class Builder:
             if label.kind == "key":
                 place = label.name if key is None else self.ready(key)
                 place = id(place) if key is not None and label.name == "id" else place
-                (OrderedDict if isinstance(live, OrderedDict) else dict).__setitem__(live, place, value)
+                dict_of(live).__setitem__(live, place, value)
             elif label.kind == "factory":
                 live.default_factory = value
             elif label.kind == "contents":

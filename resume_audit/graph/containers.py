@@ -22,8 +22,16 @@ LISTED = 512
 """Dicts of plain values with more entries than this are told as a whole."""
 
 
+def dict_of(obj: dict[Any, Any]) -> type[dict[Any, Any]]:
+    """The builtin class by whose methods a dict is read and written, whatever a subclass says.
+
+    An OrderedDict keeps an order of its own, of which the methods of dict know nothing.
+    """
+    return OrderedDict if is_a(obj, OrderedDict) else dict
+
+
 def open_dict(obj: dict[Any, Any]) -> Opened:
-    keys = list(OrderedDict.keys(obj)) if is_a(obj, OrderedDict) else list(dict.keys(obj))
+    keys = list(dict_of(obj).keys(obj))
     held: list[Held] = []
     objects: dict[int, Any] = {}
     order = hashlib.sha256()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import torch
 
-from resume_audit.graph.containers import elements
+from resume_audit.graph.containers import dict_of, elements
 from resume_audit.graph.contents import copy_array, copy_tensor, generator_state, memory_bytes, seeds_state
 from resume_audit.graph.difference import ABSENT, Difference, Suspect
 from resume_audit.graph.iterators import rest_of
 from resume_audit.graph.nodes import Label, Leaf, Node, Part
 from resume_audit.graph.opened import attributes
 from resume_audit.graph.patch import Change, Known, Named, New, OutOfReachError, Patch, Plain, Recipe, Value
-from resume_audit.graph.types import is_a
 from resume_audit.graph.walk import Walk
 
 SEQUENCES = frozenset({"list", "deque", "tuple", "queue"})
@@ -71,8 +69,7 @@ class Cutter:
                 order = {name: list(own.get(name) or ()) for name in ("_parameters", "_buffers", "_modules")}
                 return Change(index, "order", number, place, value=order)
             if node.kind == "dict" and all(part.label.node is None for part in node.parts):
-                keys = OrderedDict.keys if is_a(live, OrderedDict) else dict.keys  # the latter: as they were inserted
-                return Change(index, "order", number, place, value=list(keys(live)))
+                return Change(index, "order", number, place, value=list(dict_of(live).keys(live)))
             raise OutOfReachError("the order of a set cannot be set")
         raise OutOfReachError(f"in the uninterrupted run {suspect.first}, in the resumed one {suspect.second}")
 
@@ -191,7 +188,7 @@ class Cutter:
         if node.kind in SEQUENCES | SETS:
             return elements(live)
         if node.kind == "dict":
-            return dict(dict.items(live))
+            return {key: dict.__getitem__(live, key) for key in dict_of(live).keys(live)}
         if node.kind == "bytes" and not isinstance(live, torch.UntypedStorage):
             return memory_bytes(live)
         if node.kind == "iterator":

@@ -7,7 +7,7 @@ import contextvars
 import functools
 import threading
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 
 from resume_audit.graph import frames
 from resume_audit.graph.build import Builder, set_attribute, set_seed_sequence
-from resume_audit.graph.containers import again, elements, refill, reorder
+from resume_audit.graph.containers import again, dict_of, elements, refill, reorder
 from resume_audit.graph.contents import as_array_of, set_array, set_generator_state, set_memory, set_seeds, set_tensor
 from resume_audit.graph.iterators import move_tee, reduce_iterator, with_argument, with_rest, with_source
 from resume_audit.graph.nodes import Label
@@ -91,8 +91,8 @@ class Setter:
             if moved is not live:
                 self.replace(number, moved)
         elif node.kind == "dict":
-            dict.clear(live)
-            dict.update(live, payload)
+            dict_of(live).clear(live)
+            dict_of(live).update(live, payload)
         elif node.kind == "bytes":
             if not set_memory(live, payload):
                 raise OutOfReachError("memory of another size")
@@ -128,7 +128,7 @@ class Setter:
         elif kind == "member":
             attributes(live)[name[0]][name[1]] = value
         elif kind == "key":
-            (OrderedDict if isinstance(live, OrderedDict) else dict).__setitem__(live, self.key(label, key), value)
+            dict_of(live).__setitem__(live, self.key(label, key), value)
         elif kind == "index":
             self.set_element(number, live, name, value)
         elif kind == "global":
@@ -206,7 +206,7 @@ class Setter:
         elif kind == "member":
             attributes(live)[name[0]].pop(name[1], None)
         elif kind == "key":
-            (OrderedDict if isinstance(live, OrderedDict) else dict).pop(live, self.key(label, None), None)
+            dict_of(live).pop(live, self.key(label, None), None)
         elif kind == "global":
             live.namespace.pop(name, None)
         elif kind == "thread_local":

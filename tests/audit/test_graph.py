@@ -31,8 +31,9 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from resume_audit import Attributes, Gradients, Job
+from resume_audit.graph.containers import LISTED
 from resume_audit.graph.cut import Cutter
-from resume_audit.graph.difference import difference
+from resume_audit.graph.difference import Difference, difference
 from resume_audit.graph.nodes import Snapshot
 from resume_audit.graph.patch import Patch
 from resume_audit.graph.setter import Setter
@@ -95,11 +96,16 @@ def paths(value: object) -> list[str]:
     return [node.path for node in walk(value).nodes]
 
 
-def transplant(one: Any, two: Any) -> list[str]:
-    """Set everything in `two` that differs from `one` to what `one` has; return the paths that differed."""
+def cut(one: Any, two: Any) -> tuple[Difference, Patch]:
+    """Return what differs between two values, and the patch from the first to the second."""
     ours, theirs = walk(one), walk(two)
     found = difference(ours.snapshot, pickle.loads(pickle.dumps(theirs.snapshot)))
-    patch: Patch = pickle.loads(pickle.dumps(Cutter(ours, found, theirs.nodes).cut()))
+    return found, pickle.loads(pickle.dumps(Cutter(ours, found, theirs.nodes).cut()))
+
+
+def transplant(one: Any, two: Any) -> list[str]:
+    """Set everything in `two` that differs from `one` to what `one` has; return the paths that differed."""
+    found, patch = cut(one, two)
     Setter(walk(two), patch).apply(patch.changes)
     return [suspect.path for suspect in found.suspects]
 
@@ -601,10 +607,7 @@ class TestTransplant:
         """A tensor that no other process can be given is out of reach, with the reason; the number beside it is set."""
         one = Holder(odd=torch.ones(1).to_mkldnn(), number=1)
         two = Holder(odd=torch.zeros(1).to_mkldnn(), number=2)
-        ours, theirs = walk(one), walk(two)
-        found = difference(ours.snapshot, theirs.snapshot)
-
-        patch = Cutter(ours, found, theirs.nodes).cut()
+        found, patch = cut(one, two)
         Setter(walk(two), patch).apply(patch.changes)
 
         assert [found.suspects[index].path for index in patch.out_of_reach] == ["value.odd"]
@@ -614,9 +617,7 @@ class TestTransplant:
     def test_what_cannot_be_set_hinders_nothing_else(self) -> None:
         """The argument of a partial function is refused, with the reason; the number beside it is set."""
         one, two = Holder(call=functools.partial(print, 1), number=1), Holder(call=functools.partial(print, 2))
-        ours, theirs = walk(one), walk(two)
-        found = difference(ours.snapshot, theirs.snapshot)
-        patch = Cutter(ours, found, theirs.nodes).cut()
+        found, patch = cut(one, two)
 
         refused = Setter(walk(two), patch).apply(patch.changes)
 
@@ -641,9 +642,7 @@ class TestTransplant:
         one, two = (Holder(module=nn.Identity(), number=number) for number in (1, 2))
         one.__dict__["module"].register_buffer("seen", torch.ones(1))
         del two.__dict__["module"].__dict__["_buffers"]
-        ours, theirs = walk(one), walk(two)
-        found = difference(ours.snapshot, theirs.snapshot)
-        patch = Cutter(ours, found, theirs.nodes).cut()
+        found, patch = cut(one, two)
 
         refused = Setter(walk(two), patch).apply(patch.changes)
 
@@ -651,6 +650,16 @@ class TestTransplant:
             "value.module.seen": "setting it failed (KeyError: '_buffers')"
         }
         assert two.__dict__["number"] == 1
+
+    def test_a_long_ordered_dict_is_set_in_its_own_order(self) -> None:
+        """What is told as a whole is set as a whole: entries moved to the end stand there, and each is met once."""
+        one, two = (collections.OrderedDict.fromkeys(range(LISTED + 2), 0) for _ in range(2))
+        one.move_to_end(3)
+        one[-1] = 1
+
+        transplant(Holder(cache=one), Holder(cache=two))
+
+        assert list(two.items()) == list(one.items())
 
     def test_iterators_are_moved(self) -> None:
         """An iterator over a list, and one in `enumerate`, stand where the other run's stood."""
