@@ -116,7 +116,7 @@ class Diagnosis:
         known = {suspect.path for suspect in self.stands[0].found.difference.suspects}
         new = [s for s in (found.difference.suspects if found else ()) if s.kind in ("part", "content")]
         told = sorted((s for s in new if s.path not in known and kind_of(s) not in ENTAILED), key=_rank)
-        return [_entry(suspect) | {"where": f"step {case.after + 1}"} for suspect in told[:UNDONE]]
+        return [told_of(suspect) | {"where": f"step {case.after + 1}"} for suspect in told[:UNDONE]]
 
     def proof_inside(self, after_load: Stand) -> list[Choice] | None:
         """The proof where state is lost while a suspended function is started anew, outermost first."""
@@ -297,33 +297,30 @@ class Diagnosis:
                         for path in found.detached]  # fmt: skip
         further = sorted((s for stand in self.stands[1:] for s in stand.found.difference.suspects
                           if s.kind not in ("order", "position")), key=_rank)  # fmt: skip
-        return {
-            "proven": [],
-            "minimal": False,
-            "suspects": _once(_entry(suspect) for suspect in [*ranked, *further]),
+        return nothing_proven(self.why_unproven(ranked, unreachable)) | {
+            "suspects": _once(told_of(suspect) for suspect in [*ranked, *further]),
             "without_effect": list(dict.fromkeys(found.difference.suspects[index].path for index in idle)),
             "out_of_reach": unreachable,
             "aliasing": _aliasing(ranked),
-            "unproven": self.why_unproven(ranked, unreachable),
         }
 
     def entry(self, choice: Choice) -> dict[str, str]:
         """A suspect for the report, with the place where the runs were compared if not after loading."""
         meeting = self.stands[choice[0]].meeting
-        told = _entry(self.suspect(choice))
+        told = told_of(self.suspect(choice))
         return (
             told if meeting is None else told | {"where": f"{meeting.function.name.rpartition('.')[2]}() started anew"}
         )
 
     def why_unproven(self, ranked: list[Suspect], unreachable: list[dict[str, str]]) -> str:
         if self.problem:
-            return f"{self.problem}."
+            return self.problem
         if not ranked and not unreachable:
-            return "no reachable state differs right after loading."
+            return "no reachable state differs right after loading"
         if not ranked:
-            return f"what differs is out of reach: {unreachable[0]['path']}."
+            return f"what differs is out of reach: {unreachable[0]['path']}"
         beyond = "" if not unreachable else ": what is out of reach may be what was lost"
-        return f"restoring all reachable state that differs does not make the resumed run exact{beyond}."
+        return f"restoring all reachable state that differs does not make the resumed run exact{beyond}"
 
 
 def nothing_proven(why: str) -> dict[str, Any]:
@@ -339,7 +336,8 @@ def nothing_proven(why: str) -> dict[str, Any]:
     }
 
 
-def _entry(suspect: Suspect) -> dict[str, str]:
+def told_of(suspect: Suspect) -> dict[str, str]:
+    """A suspect as a report has it."""
     return {
         "path": suspect.path, "kind": kind_of(suspect),
         "uninterrupted": suspect.first or "?", "resumed": suspect.second or "?",

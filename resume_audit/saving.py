@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from resume_audit.diagnosis import nothing_proven, told_of
 from resume_audit.graph.difference import Difference, difference
-from resume_audit.kinds import kind_of
 from resume_audit.probe import Standing
 from resume_audit.process.source import Factory
 from resume_audit.run import Tell, store
@@ -32,17 +32,5 @@ class AroundSave(Standing):
 def what_saving_changes(start: Callable[[Any], Any], seed: int, after: int, folder: Path) -> dict[str, Any]:
     """A diagnosis of a save that disturbs: the state that it changes, as suspects."""
     found: Difference = start(AroundSave(seed, after, write=folder / f"around-{after}"))
-    suspects = [
-        {"path": s.path, "kind": kind_of(s), "uninterrupted": s.first or "?", "resumed": s.second or "?"}
-        for s in found.suspects if s.kind != "order"
-    ]  # fmt: skip
-    why = "the save itself changes the job that goes on; the suspects are what differs before and after it."
-    return {
-        "proven": [],
-        "minimal": False,
-        "suspects": suspects,
-        "without_effect": [],
-        "out_of_reach": [],
-        "aliasing": [],
-        "unproven": why,
-    }
+    why = "the save itself changes the job that goes on; the suspects are what differs before and after it"
+    return nothing_proven(why) | {"suspects": [told_of(s) for s in found.suspects if s.kind != "order"]}
