@@ -19,7 +19,7 @@ from resume_audit import plan
 from resume_audit.baseline import first_difference, locate
 from resume_audit.diagnosis import Case, Diagnosis, nothing_proven
 from resume_audit.matrix import Matrix
-from resume_audit.options import Options, UsageError, points, whole
+from resume_audit.options import JOBS, Options, UsageError, points, processors, whole
 from resume_audit.process import source as sources
 from resume_audit.process.failure import Failure
 from resume_audit.process.launcher import (
@@ -98,8 +98,9 @@ def audit(
     Raises:
         UsageError: An option that cannot be followed.
     """
-    workers = {"jobs": jobs} if jobs is not None else {}
-    options = Options(seed, steps, interrupt, every, chain, matrix, diagnose, fresh, timeout=timeout, **workers)
+    options = Options(
+        seed, steps, interrupt, every, chain, matrix, diagnose, fresh, JOBS if jobs is None else jobs, timeout
+    )
     if isinstance(job, (str, Path)):
         return audit_source(sources.parse(str(job), factory), options, None, progress)
     return audit_source(sources.of(job), options, job, progress)
@@ -154,7 +155,7 @@ class _Audit:
             "error": None,
         }  # fmt: skip
         self.pool = ThreadPoolExecutor(options.jobs)
-        self.threads = max(1, _processors() // options.jobs)  # torch's, in each run: those side by side share them
+        self.threads = max(1, processors() // options.jobs)  # torch's, in each run: those side by side share them
 
     def make(self) -> Report:
         try:
@@ -421,11 +422,6 @@ class _Audit:
             "parameters": number(measured.drift.get(self.steps)),
             "metrics": _metric_differences(self.reference.metrics, measured.metrics, after),
         }
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _told(leg: Leg) -> dict[str, Any]:

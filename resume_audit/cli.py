@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from resume_audit.options import Options, refuse_unwritable
+from resume_audit.options import JOBS, Options, refuse_unwritable
 
 EPILOG = """\
 examples:
@@ -54,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--matrix", action="store_true", help="resume without each component in turn")
     made.add_argument("--no-diagnosis", action="store_true", help="tell where a resume differs, and not what was lost")
     made.add_argument("--fresh", action="store_true", help="a whole new interpreter for every run, instead of a fork")
-    made.add_argument("--jobs", type=int, metavar="N", help="runs side by side (default: the processors, at most 4)")
+    made.add_argument(
+        "--jobs", type=int, default=JOBS, metavar="N", help="runs side by side (default: the processors, at most 4)"
+    )
     made.add_argument(
         "--timeout", type=float, default=600.0, metavar="S", help="seconds that one run may take (default: 600)"
     )
@@ -109,10 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def asked_for(options: argparse.Namespace) -> Options:
     """The options of the command line as the audit takes them. Raises UsageError."""
-    workers = {} if options.jobs is None else {"jobs": options.jobs}
     return Options(
         options.seed, options.steps, options.interrupt, options.every, options.chain, options.matrix,
-        not options.no_diagnosis, options.fresh, timeout=options.timeout, **workers,
+        not options.no_diagnosis, options.fresh, options.jobs, options.timeout,
     )  # fmt: skip
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 
 class UsageError(ValueError):
     """The audit was asked for in a way that cannot be followed."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+JOBS = min(4, processors())
+"""Runs side by side, where nobody says how many."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Options:
     matrix: bool = False
     diagnose: bool = True
     fresh: bool = False
-    jobs: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
+    jobs: int = JOBS
     timeout: float | None = 600.0
 
     def __post_init__(self) -> None:

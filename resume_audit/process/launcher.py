@@ -20,7 +20,7 @@ from typing import Any, Self
 from resume_audit.options import UsageError
 from resume_audit.process.channel import Channel, connect
 from resume_audit.process.failure import Failure
-from resume_audit.process.server import Prepare, become_job_server, end_process, warm_up
+from resume_audit.process.server import Prepare, become_job_server, end_process, lead_group, warm_up
 from resume_audit.process.source import Factory, Source
 
 Task = Callable[[Channel, Factory], None]
@@ -172,7 +172,7 @@ class ForkLauncher:
         pid = os.fork()
         if pid == 0:
             try:
-                os.setpgid(0, 0)
+                lead_group(0)
                 ours.close()
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -328,8 +328,7 @@ def run(launcher: Launcher, task: Task, timeout: float | None, **where: Any) -> 
 
 
 def _timed_out(timeout: float | None, phase: str, step: int | None) -> Failure:
-    told = f"still not done after {timeout:g} s" if timeout is not None else "not done in time"
-    return Failure(phase, step, "Timeout", told)
+    return Failure(phase, step, "Timeout", f"still not done after {timeout:g} s")
 
 
 def _ended(code: int | None, phase: str, step: int | None) -> Failure:

@@ -210,7 +210,7 @@ def test_runs_side_by_side_share_the_processors(
     side_by_side: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run lets torch use the processors divided by the number of runs, and at least one."""
-    monkeypatch.setattr("resume_audit.auditor._processors", lambda: 6)
+    monkeypatch.setattr("resume_audit.auditor.processors", lambda: 6)
 
     error = audit("tells_threads", jobs=side_by_side).data["error"]
 
